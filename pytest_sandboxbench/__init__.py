@@ -1,0 +1,3 @@
+"""Benchmarks of code sandboxes as pytest test suites."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,1 @@
+"""One file a system. Nothing here is imported before a bench is collected."""
