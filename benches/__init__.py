@@ -1,0 +1,1 @@
+"""The suites that users run: ``pytest benches/`` or ``pytest --pyargs pytest_sandboxbench.benches``."""
