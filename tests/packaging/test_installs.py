@@ -31,7 +31,7 @@ NOT_IN_A_CLONE = shutil.ignore_patterns(
 class Installed:
     """A virtual environment that has the plugin, and a clone of the repository for ``pytest benches/``."""
 
-    python: Path
+    bin: Path
     clone: Path
     environment: Mapping[str, str] = field(default_factory=dict)
     pytest_arguments: tuple[str, ...] = ()
@@ -71,12 +71,12 @@ def install(tmp_path_factory: pytest.TempPathFactory, built: Built) -> Callable[
                 "dependencies"
             ],
         }
-        python = base / "venv" / "bin" / "python"
+        scripts = base / "venv" / "bin"
         run([sys.executable, "-m", "venv", str(base / "venv")], cwd=base)
-        run([str(python), "-m", "pip", "install", "--quiet", *targets[way]], cwd=base)
+        run([str(scripts / "python"), "-m", "pip", "install", "--quiet", *targets[way]], cwd=base)
         if way == "not installed":
-            return Installed(python, clone, {"PYTHONPATH": str(clone)}, ("-p", "pytest_sandboxbench.plugin"))
-        return Installed(python, clone)
+            return Installed(scripts, clone, {"PYTHONPATH": str(clone)}, ("-p", "pytest_sandboxbench.plugin"))
+        return Installed(scripts, clone)
 
     return installed
 
@@ -90,14 +90,18 @@ def series(installed: Installed, how: str, folder: Path) -> list[str]:
         case "pytest --pyargs":
             where = ["--pyargs", "pytest_sandboxbench.benches"]
         case "sandboxbench init":
-            command = [str(installed.python), "-m", "pytest_sandboxbench.cli", "init", "copied"]
-            run(command, cwd=folder, environment=installed.environment)
+            run(
+                [str(installed.bin / "python"), "-m", "pytest_sandboxbench.cli", "init", "copied"],
+                cwd=folder,
+                environment=installed.environment,
+            )
             where = ["copied"]
         case _:
             raise AssertionError(how)
     report = folder / "report.json"
     measure = ["--sandbox-provider", "fake", "--sandbox-samples", "3", f"--benchmark-json={report}"]
-    command = [str(installed.python), "-m", "pytest", *installed.pytest_arguments, *where, *measure]
+    # Not `python -m pytest`, which would put the clone on the path, before the wheel.
+    command = [str(installed.bin / "pytest"), *installed.pytest_arguments, *where, *measure]
     run(command, cwd=cwd, environment=installed.environment)
     return sorted(benchmark["fullname"] for benchmark in json.loads(report.read_bytes())["benchmarks"])
 
@@ -118,5 +122,4 @@ def test_the_same_series_are_measured(
 
 
 def test_an_installed_wheel_has_the_command(install: Callable[[str], Installed], tmp_path: Path) -> None:
-    command = install("wheel").python.with_name("sandboxbench")
-    run([str(command), "--help"], cwd=tmp_path)
+    run([str(install("wheel").bin / "sandboxbench"), "--help"], cwd=tmp_path)
