@@ -1,0 +1,1 @@
+"""Measuring: operations, lanes, blocks. Knows providers through the protocol only."""

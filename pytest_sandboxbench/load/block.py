@@ -1,0 +1,213 @@
+"""A block: one scenario at one level on all chosen providers and the floor, interleaved.
+
+Turns of a block follow each other; in each turn one provider runs one round, with all lanes of the level at once.
+In every round the providers' order is drawn anew from the seed, so that a drift of the host falls on all of them alike.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import random
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from ..clock import NS_PER_S, now_ns
+from ..errors import OperationTimeout
+from ..model import Owner, Sample, SandboxRef, SandboxSpec
+from ..providers.protocol import Provider
+from .guard import GRACE_S, GuardedProvider, GuardedSandbox, Pulse
+from .lanes import Gate, Lane
+from .operations import Scenario
+from .watchdog import Watchdog
+
+__all__ = ["Block", "BlockPlan", "BlockRunner", "Left", "Observer"]
+
+
+@dataclass(frozen=True, slots=True)
+class BlockPlan:
+    """How much is measured: counted exactly, warm-ups apart.
+
+    ``max_time_s`` ends the block early once at least ``min_rounds`` rounds are complete.
+    """
+
+    rounds: int
+    warmup: int
+    seed: int
+    timeout_s: float
+    max_time_s: float | None = None
+    min_rounds: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """What is measured together. ``floor`` is the provider that stands for "no sandbox", if any; it is in ``providers``."""
+
+    id: str
+    scenario: Scenario
+    level: int
+    providers: tuple[str, ...]
+    floor: str | None
+    plan: BlockPlan
+    shape: str = "burst"
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """A sandbox that could not be destroyed."""
+
+    ref: SandboxRef
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Life:
+    lane: Lane
+    pulse: Pulse
+    task: asyncio.Task[None]
+
+
+class Observer(Protocol):
+    """Told what happens, between the timed regions."""
+
+    def turn(self, block: Block, samples: Sequence[Sample]) -> None: ...
+
+    def progress(self, block: Block, provider: str, done: int, planned: int) -> None: ...
+
+    def left(self, left: Left) -> None: ...
+
+
+@dataclass
+class BlockRunner:
+    """Runs blocks on providers that are ready. ``before_timing`` may look into the first live sandbox of a provider."""
+
+    providers: Mapping[str, Provider]
+    owner: Owner
+    spec: SandboxSpec
+    observer: Observer
+    before_timing: Callable[[str, GuardedSandbox], Awaitable[None]] | None = None
+    watchdog: Watchdog = field(default_factory=Watchdog)
+
+    async def run(self, block: Block) -> None:
+        draw = random.Random(f"{block.plan.seed}/{block.id}")
+        planned = len(block.providers) * (block.plan.warmup + block.plan.rounds)
+        started, turn = now_ns(), 0
+        with self.watchdog.watching():
+            for number in range(-block.plan.warmup, block.plan.rounds):
+                if self._is_over(block.plan, number, started):
+                    break
+                order = list(block.providers)
+                draw.shuffle(order)
+                for name in order:
+                    self.observer.progress(block, name, turn, planned)
+                    await self._turn(block, name, number, turn)
+                    turn += 1
+        self.observer.progress(block, "", planned, planned)
+
+    @staticmethod
+    def _is_over(plan: BlockPlan, number: int, started: int) -> bool:
+        if plan.max_time_s is None or number < plan.min_rounds:
+            return False
+        return (now_ns() - started) / NS_PER_S >= plan.max_time_s
+
+    async def _turn(self, block: Block, name: str, number: int, turn: int) -> None:
+        """One round of one provider: all lanes together, then everything destroyed, nothing of it timed unless named.
+
+        Interrupted or not, what was made is destroyed and what was measured is handed on.
+        """
+        gate = Gate(block.level)
+        lives: list[_Life] = []
+        collecting = gc.isenabled()
+        gc.disable()
+        try:
+            for index in range(block.level):
+                lane, pulse = self._lane(block, name, number, turn, index, gate)
+                lives.append(_Life(lane, pulse, asyncio.create_task(self._live(block.scenario, lane, gate))))
+            await self._supervise(lives, gate, block.plan.timeout_s)
+        finally:
+            if collecting:
+                gc.enable()
+            running = [life.task for life in lives if not life.task.done()]
+            for task in running:
+                task.cancel()
+            if running:
+                await asyncio.wait(running, timeout=GRACE_S)
+            for life in lives:
+                for ref, reason in await life.lane.provider.destroy_all():
+                    self.observer.left(Left(ref, reason))
+            self.watchdog.rest()
+            self.observer.turn(block, [sample for life in lives for sample in life.lane.samples])
+
+    def _lane(self, block: Block, name: str, number: int, turn: int, index: int, gate: Gate) -> tuple[Lane, Pulse]:
+        pulse = Pulse(block.plan.timeout_s, self.watchdog.expect)
+        provider = GuardedProvider(
+            self.providers[name], owner=self.owner, spec=self.spec, timeout_s=block.plan.timeout_s, pulse=pulse
+        )
+        look = self.before_timing
+        lane = Lane(
+            index=index,
+            round_=number,
+            turn=turn,
+            warmup=number < 0,
+            provider=provider,
+            gate=gate,
+            pulse=pulse,
+            operations=block.scenario.operations,
+            level=block.level,
+            shape=block.shape,
+            before_timing=None if look is None else lambda sandbox: look(name, sandbox),
+        )
+        return lane, pulse
+
+    @staticmethod
+    async def _live(scenario: Scenario, lane: Lane, gate: Gate) -> None:
+        try:
+            await scenario.live(lane)
+        except Exception as error:
+            lane.give_up(error)
+        finally:
+            gate.leave(lane.index)
+
+    async def _supervise(self, lives: Sequence[_Life], gate: Gate, timeout_s: float) -> None:
+        """Wait for all lanes; one that shows no sign of life past its deadline is cancelled, then abandoned."""
+        loop = asyncio.get_running_loop()
+        pending = {life.task: life for life in lives}
+        while pending:
+            ends = [life.pulse.expires for life in pending.values() if life.pulse.expires is not None]
+            wait_s = max(0.0, min(ends) - loop.time()) if ends else timeout_s
+            done, _ = await asyncio.wait(pending, timeout=wait_s)
+            for task in done:
+                life = pending.pop(task)
+                if task.cancelled():
+                    life.lane.give_up(asyncio.CancelledError("the operation cancelled itself"))
+                elif (error := task.exception()) is not None:
+                    raise error
+            late = [life for life in pending.values() if life.pulse.is_late(loop.time())]
+            if late:
+                await self._abandon(late, gate, timeout_s)
+                for life in late:
+                    del pending[life.task]
+
+    async def _abandon(self, late: Sequence[_Life], gate: Gate, timeout_s: float) -> None:
+        for life in late:
+            life.task.cancel()
+        self.watchdog.expect(asyncio.get_running_loop().time() + timeout_s)
+        _, stuck = await asyncio.wait([life.task for life in late], timeout=GRACE_S)
+        for life in late:
+            life.lane.give_up(
+                OperationTimeout(
+                    "the operation",
+                    after_s=timeout_s,
+                    said="the adapter did not stop when it was cancelled" if life.task in stuck else "",
+                    cure=f"the deadline was {timeout_s:g} s; --sandbox-timeout sets it",
+                )
+            )
+            gate.leave(life.lane.index)
+            life.task.add_done_callback(_silence)
+
+
+def _silence(task: asyncio.Task[None]) -> None:
+    """An abandoned task that ends later must not print "exception was never retrieved"."""
+    if not task.cancelled():
+        task.exception()

@@ -1,0 +1,261 @@
+"""A lane: one requester living through one scenario, and the gate at which all lanes of a round are released."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Iterator, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ..clock import now_ns
+from ..errors import ExecFailed, NotReady, SandboxError
+from ..model import Sample, SandboxRef, SandboxSpec, SeriesKey
+from .guard import GuardedProvider, GuardedSandbox, Pulse, describe, outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+__all__ = ["Gate", "Lane", "Span"]
+
+_NOT_READY_POLL_S = 0.005
+
+
+class Gate:
+    """Lets the lanes of a round go together: the last one that arrives releases all, at one instant.
+
+    A lane that is over leaves, so that the others never wait for it.
+    """
+
+    def __init__(self, lanes: int) -> None:
+        self._expected = set(range(lanes))
+        self._waiting: list[asyncio.Future[int]] = []
+
+    async def arrive(self) -> int:
+        """Wait for the others; returns the instant of the release in nanoseconds."""
+        if len(self._expected) <= 1:
+            return now_ns()
+        mine: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._waiting.append(mine)
+        self._release_if_complete()
+        return await mine
+
+    def leave(self, lane: int) -> None:
+        self._expected.discard(lane)
+        self._release_if_complete()
+
+    def _release_if_complete(self) -> None:
+        if len(self._waiting) < len(self._expected):
+            return
+        waiting, self._waiting = self._waiting, []
+        instant = now_ns()
+        for future in waiting:
+            if not future.done():
+                future.set_result(instant)
+
+
+class Span:
+    """One timed region under way. ``phase`` splits it; a phase that is an operation of its own becomes a sample too."""
+
+    def __init__(self, operation: str, variants: Mapping[str, str], released_ns: int) -> None:
+        self.operation = operation
+        self.variants = variants
+        self.released_ns = released_ns
+        self.started_ns = now_ns()
+        self.phases: dict[str, tuple[int, int]] = {}
+        self.failed_phase = ""
+        self.sandbox = ""
+        self.path = "cold"
+
+    @contextlib.contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        # The first phase starts with the span itself, so that the phases add up to the whole.
+        started = now_ns() if self.phases else self.released_ns
+        try:
+            yield
+        except BaseException:
+            self.failed_phase = name
+            raise
+        finally:
+            self.phases[name] = (started, now_ns())
+
+
+class Lane:
+    """What a scenario sees: a provider, ways to make sandboxes, and ``timed`` regions.
+
+    Everything made through it is destroyed at the end of its life, whatever happens.
+    """
+
+    def __init__(
+        self,
+        index: int,
+        round_: int,
+        turn: int,
+        warmup: bool,
+        provider: GuardedProvider,
+        gate: Gate,
+        pulse: Pulse,
+        operations: tuple[str, ...],
+        level: int,
+        shape: str,
+        before_timing: Callable[[GuardedSandbox], Awaitable[None]] | None,
+    ) -> None:
+        self.index = index
+        self.round = round_
+        self.turn = turn
+        self.warmup = warmup
+        self.provider = provider
+        self.samples: list[Sample] = []
+        self._gate = gate
+        self._pulse = pulse
+        self._operations = operations
+        self._level = level
+        self._shape = shape
+        self._before_timing = before_timing
+        self._sandbox: GuardedSandbox | None = None
+        self._open: Span | None = None
+        self._over = False
+
+    # -- for scenarios
+
+    async def create(self, spec: SandboxSpec | None = None) -> GuardedSandbox:
+        """Make a sandbox, and no more: whether it answers is not asked."""
+        self._sandbox = await self.provider.create(spec)
+        if self._open is not None:
+            self._open.sandbox = self._sandbox.id
+            self._open.path = self._sandbox.path
+        return self._sandbox
+
+    async def ready(self, sandbox: GuardedSandbox) -> None:
+        """The first command, ``true``, returns 0. Asked again while the sandbox says that it is not ready."""
+        started = now_ns()
+        attempts = 0
+        while True:
+            attempts += 1
+            try:
+                await self.true(sandbox)
+            except NotReady as error:
+                after_s = (now_ns() - started) / 1e9
+                if after_s > self._pulse.timeout_s:
+                    raise NotReady(
+                        f"first command (attempt {attempts})",
+                        sandbox=sandbox.id,
+                        after_s=after_s,
+                        said=error.said or str(error),
+                        cure=f"the deadline was {self._pulse.timeout_s:g} s; --sandbox-timeout sets it",
+                    ) from None
+                await asyncio.sleep(_NOT_READY_POLL_S)
+            else:
+                return
+
+    async def true(self, sandbox: GuardedSandbox) -> None:
+        """One ``true`` round trip; anything but exit code 0 is an error."""
+        result = await sandbox.exec(["true"])
+        if result.exit_code != 0:
+            raise ExecFailed(
+                f"exec ['true'] (exit code {result.exit_code})",
+                sandbox=sandbox.id,
+                said=result.stderr.decode(errors="replace"),
+            )
+
+    async def sandbox(self, spec: SandboxSpec | None = None) -> GuardedSandbox:
+        """A sandbox that has answered a first command: warm, and outside any timed region."""
+        sandbox = await self.create(spec)
+        await self.ready(sandbox)
+        return sandbox
+
+    async def destroy(self, sandbox: GuardedSandbox | SandboxRef) -> None:
+        await self.provider.destroy(sandbox)
+        self._sandbox = None
+
+    @contextlib.asynccontextmanager
+    async def timed(
+        self, operation: str, *, variants: Mapping[str, str] | None = None, together: bool = True
+    ) -> AsyncIterator[Span]:
+        """Time a region as one sample of ``operation``.
+
+        With several lanes all of them are released together, unless ``together`` is false: then the region follows
+        the one before it at once. An exception in the region ends the life of the lane and is the sample's outcome.
+        """
+        if self._before_timing is not None and self._sandbox is not None and not self._sandbox.paused:
+            await self._before_timing(self._sandbox)
+        if together:
+            self._pulse.hold()
+            released = await self._gate.arrive()
+            self._pulse.beat()
+        else:
+            released = now_ns()
+        span = self._open = Span(operation, variants or {}, released)
+        if self._sandbox is not None:
+            span.sandbox, span.path = self._sandbox.id, self._sandbox.path
+        try:
+            yield span
+        except BaseException as error:
+            self._close(span, now_ns(), error)
+            raise
+        else:
+            self._close(span, now_ns(), None)
+
+    def spoil(self, operation: str, error: SandboxError) -> None:
+        """What was timed turned out not to be what its name says: the sample keeps its times and fails."""
+        for i, sample in enumerate(self.samples):
+            if sample.key.operation == operation and sample.outcome == "ok":
+                self.samples[i] = replace(sample, outcome=error.outcome, error=describe(error))
+
+    # -- for the block
+
+    def give_up(self, error: BaseException) -> None:
+        """The life ended with ``error``. If no sample tells of it yet, every operation not reached does."""
+        if self._open is not None:
+            self._close(self._open, now_ns(), error)
+        over, self._over = self._over, True
+        if over or any(s.outcome != "ok" for s in self.samples):
+            return
+        reached = {s.key.operation for s in self.samples}
+        at = now_ns()
+        for operation in self._operations:
+            if operation not in reached:
+                key = SeriesKey(self.provider.name, operation, (), "", self._level, self._shape)
+                self.samples.append(self._sample(key, at, at, at, {}, error, None))
+
+    def _close(self, span: Span, ended: int, error: BaseException | None) -> None:
+        self._open = None
+        if self._over:  # an abandoned call came back after all: its sample was written when it was given up
+            return
+        variants = tuple(sorted(span.variants.items()))
+        key = SeriesKey(self.provider.name, span.operation, variants, "", self._level, self._shape)
+        add = self.samples.append
+        add(self._sample(key, span.released_ns, span.started_ns, ended, span.phases, error, span))
+        for name, (started, finished) in span.phases.items():
+            if name in self._operations:
+                key = SeriesKey(self.provider.name, name, variants, "", self._level, self._shape)
+                began = span.started_ns if started == span.released_ns else started
+                cause = error if name == span.failed_phase else None
+                add(self._sample(key, started, began, finished, {}, cause, span))
+
+    def _sample(
+        self,
+        key: SeriesKey,
+        released: int,
+        started: int,
+        ended: int,
+        phases: Mapping[str, tuple[int, int]],
+        error: BaseException | None,
+        span: Span | None,
+    ) -> Sample:
+        return Sample(
+            key=key,
+            round=self.round,
+            lane=self.index,
+            turn=self.turn,
+            scheduled_ns=released,
+            released_ns=released,
+            started_ns=started,
+            ended_ns=ended,
+            outcome="ok" if error is None else outcome(error),
+            path=span.path if span else "cold",
+            sandbox=span.sandbox if span else "",
+            warmup=self.warmup,
+            phases=dict(phases),
+            error="" if error is None else describe(error),
+        )

@@ -1,0 +1,98 @@
+"""How a sample is written: one flat JSON object a line, named so that a stranger can read it.
+
+A folder of records holds
+
+``run.json``        the header: schema version, facts of host, providers and guests, the definitions of the spans, and the
+                    blocks that were planned; rewritten as a whole whenever one of them becomes known
+``samples*.jsonl``  the samples, appended as they happen (one file a process)
+
+Times in a sample are nanoseconds since ``origin_monotonic_ns`` of the header. Fields that hold their usual value are left out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from ..model import Sample, SeriesKey
+
+__all__ = ["SCHEMA", "Row", "encode", "lines", "parse_key"]
+
+SCHEMA = 1
+
+_KEY = re.compile(
+    r"(?P<provider>[^:{}@/]+):(?P<operation>[^:{}@/]+?)(?:\{(?P<variants>[^{}]*)\})?(?:\.(?P<phase>[^:{}@/]+))?"
+    r"@(?P<level>\d{1,9})/(?P<shape>[^:{}@/]+)"
+)
+
+
+class Row(msgspec.Struct, omit_defaults=True, frozen=True, gc=False):
+    """A sample on disk and on the wire. ``released_ns`` is left out where it equals ``scheduled_ns`` (every burst)."""
+
+    series: str
+    round: int
+    lane: int
+    turn: int
+    scheduled_ns: int
+    started_ns: int
+    ended_ns: int
+    outcome: str
+    released_ns: int | None = None
+    path: str = "cold"
+    sandbox: str = ""
+    warmup: bool = False
+    phases: dict[str, tuple[int, int]] = msgspec.field(default_factory=dict)
+    error: str = ""
+
+
+def encode(sample: Sample, origin_ns: int) -> Row:
+    """A sample with its times counted from the origin of the run."""
+    same = sample.released_ns == sample.scheduled_ns
+    return Row(
+        series=str(sample.key),
+        round=sample.round,
+        lane=sample.lane,
+        turn=sample.turn,
+        scheduled_ns=sample.scheduled_ns - origin_ns,
+        started_ns=sample.started_ns - origin_ns,
+        ended_ns=sample.ended_ns - origin_ns,
+        outcome=sample.outcome,
+        released_ns=None if same else sample.released_ns - origin_ns,
+        path=sample.path,
+        sandbox=sample.sandbox,
+        warmup=sample.warmup,
+        phases={name: (start - origin_ns, end - origin_ns) for name, (start, end) in sample.phases.items()},
+        error=sample.error,
+    )
+
+
+def lines(rows: Iterable[Row]) -> bytes:
+    """Rows as JSON lines."""
+    return msgspec.json.Encoder().encode_lines(rows)
+
+
+def parse_key(text: str) -> SeriesKey:
+    """The inverse of ``str(SeriesKey)``; ``ValueError`` for anything else.
+
+    >>> parse_key("docker:environment_ready{cache=miss}.install@16/burst").phase
+    'install'
+    """
+    match = _KEY.fullmatch(text)
+    if match is None:
+        raise ValueError(f"not a series key: {text[:200]!r}; one looks like bubblewrap:startup@1/burst")
+    parts: Mapping[str, str | None] = match.groupdict()
+    variants = []
+    for pair in (parts["variants"] or "").split(","):
+        name, found, value = pair.partition("=")
+        if found:
+            variants.append((name, value))
+    return SeriesKey(
+        str(parts["provider"]),
+        str(parts["operation"]),
+        tuple(variants),
+        parts["phase"] or "",
+        int(parts["level"] or 1),
+        str(parts["shape"]),
+    )

@@ -1,0 +1,111 @@
+"""A series in memory: what the samples of one key come to, fed row by row from a live run or from disk."""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Iterator
+
+from ..model import SeriesKey
+from .schema import Row, parse_key
+
+__all__ = ["Series", "SeriesTable"]
+
+_KEPT_ERRORS = 3
+
+
+class Series:
+    """Latencies by round, outcomes, and the wall time of each round; warm-ups are counted, never mixed in.
+
+    ``rounds`` maps a round's number to the latencies (ns) of its successful samples (none, when all failed),
+    ``phases`` a phase's name to all its durations (ns), ``queues`` holds how long our own start took (ns).
+    """
+
+    __slots__ = ("_edges", "errors", "key", "outcomes", "paths", "phases", "queues", "rounds", "warmups")
+
+    def __init__(self, key: SeriesKey) -> None:
+        self.key = key
+        self.rounds: dict[int, list[int]] = {}
+        self.outcomes: Counter[str] = Counter()
+        self.paths: Counter[str] = Counter()
+        self.errors: list[str] = []
+        self.phases: dict[str, array[int]] = {}
+        self.queues = array("q")
+        self.warmups = 0
+        self._edges: dict[int, list[int]] = {}
+
+    def add(self, row: Row) -> None:
+        if row.warmup:
+            self.warmups += 1
+            return
+        outcome, number, scheduled, ended = row.outcome, row.round, row.scheduled_ns, row.ended_ns
+        self.outcomes[outcome] += 1
+        edges = self._edges.get(number)
+        if edges is None:
+            self._edges[number] = [scheduled, ended]
+            self.rounds[number] = []
+        else:
+            if scheduled < edges[0]:
+                edges[0] = scheduled
+            if ended > edges[1]:
+                edges[1] = ended
+        if outcome == "ok":
+            self.rounds[number].append(ended - scheduled)
+            self.queues.append(row.started_ns - scheduled)
+            self.paths[row.path] += 1
+            for name, (start, end) in row.phases.items():
+                durations = self.phases.get(name)
+                if durations is None:
+                    durations = self.phases[name] = array("q")
+                durations.append(end - start)
+        elif len(self.errors) < _KEPT_ERRORS:
+            self.errors.append(row.error)
+
+    @property
+    def latencies(self) -> list[int]:
+        """All successful latencies in nanoseconds, in the order of the rounds."""
+        return [latency for number in sorted(self.rounds) for latency in self.rounds[number]]
+
+    @property
+    def attempts(self) -> int:
+        return sum(self.outcomes.values())
+
+    @property
+    def ok(self) -> int:
+        return self.outcomes["ok"]
+
+    @property
+    def rejected(self) -> int:
+        return sum(count for outcome, count in self.outcomes.items() if outcome.startswith("rejected"))
+
+    @property
+    def failed(self) -> int:
+        return self.attempts - self.ok - self.rejected
+
+    @property
+    def wall_s(self) -> float:
+        """Seconds from release to last end, summed over the rounds."""
+        return sum(last - first for first, last in self._edges.values()) / 1e9
+
+
+class SeriesTable:
+    """All series of a run, in the order in which they came."""
+
+    def __init__(self) -> None:
+        self._series: dict[str, Series] = {}
+
+    def add(self, row: Row) -> None:
+        text = row.series
+        series = self._series.get(text)
+        if series is None:
+            series = self._series[text] = Series(parse_key(text))
+        series.add(row)
+
+    def get(self, key: SeriesKey | str) -> Series | None:
+        return self._series.get(str(key))
+
+    def __iter__(self) -> Iterator[Series]:
+        return iter(self._series.values())
+
+    def __len__(self) -> int:
+        return len(self._series)
