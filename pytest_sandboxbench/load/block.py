@@ -51,6 +51,7 @@ class Block:
     floor: str | None
     plan: BlockPlan
     shape: str = "burst"
+    variants: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,7 @@ class Observer(Protocol):
 
     def progress(self, block: Block, provider: str, done: int, planned: int) -> None: ...
 
-    def left(self, left: Left) -> None: ...
+    def leak(self, left: Left) -> None: ...
 
 
 @dataclass
@@ -84,7 +85,7 @@ class BlockRunner:
 
     providers: Mapping[str, Provider]
     owner: Owner
-    spec: SandboxSpec
+    specs: Mapping[str, SandboxSpec]
     observer: Observer
     before_timing: Callable[[str, GuardedSandbox], Awaitable[None]] | None = None
     watchdog: Watchdog = field(default_factory=Watchdog)
@@ -135,14 +136,14 @@ class BlockRunner:
                 await asyncio.wait(running, timeout=GRACE_S)
             for life in lives:
                 for ref, reason in await life.lane.provider.destroy_all():
-                    self.observer.left(Left(ref, reason))
+                    self.observer.leak(Left(ref, reason))
             self.watchdog.rest()
             self.observer.turn(block, [sample for life in lives for sample in life.lane.samples])
 
     def _lane(self, block: Block, name: str, number: int, turn: int, index: int, gate: Gate) -> tuple[Lane, Pulse]:
         pulse = Pulse(block.plan.timeout_s, self.watchdog.expect)
         provider = GuardedProvider(
-            self.providers[name], owner=self.owner, spec=self.spec, timeout_s=block.plan.timeout_s, pulse=pulse
+            self.providers[name], owner=self.owner, spec=self.specs[name], timeout_s=block.plan.timeout_s, pulse=pulse
         )
         look = self.before_timing
         lane = Lane(
@@ -156,6 +157,7 @@ class BlockRunner:
             operations=block.scenario.operations,
             level=block.level,
             shape=block.shape,
+            variants=block.variants,
             before_timing=None if look is None else lambda sandbox: look(name, sandbox),
         )
         return lane, pulse

@@ -177,7 +177,7 @@ class GuardedProvider:
         self._inner = inner
         self._owner = owner
         self._guard = _Guard(pulse, timeout_s)
-        self._timeout_s = timeout_s
+        self.timeout_s = timeout_s
         self.spec = spec
         self.live: dict[str, SandboxRef] = {}
 
@@ -195,11 +195,11 @@ class GuardedProvider:
         return self._inner
 
     async def create(self, spec: SandboxSpec | None = None, *, deadline_s: float | None = None) -> GuardedSandbox:
-        limit = self._timeout_s if deadline_s is None else deadline_s
+        limit = self.timeout_s if deadline_s is None else deadline_s
         call = self._inner.create(self.spec if spec is None else spec, owner=self._owner, deadline_s=limit)
         made = await self._guard.within("create", "", call, limit)
         self.live[made.ref.id] = made.ref
-        return GuardedSandbox(made, self._guard, self._timeout_s)
+        return GuardedSandbox(made, self._guard, self.timeout_s)
 
     async def run_once(
         self,
@@ -210,7 +210,7 @@ class GuardedProvider:
         deadline_s: float | None = None,
     ) -> tuple[ExecResult, SandboxRef]:
         """One command in a new sandbox: the provider's own way where it has one, else create and exec."""
-        limit = self._timeout_s if deadline_s is None else deadline_s
+        limit = self.timeout_s if deadline_s is None else deadline_s
         spec = self.spec if spec is None else spec
         if self.capabilities.one_shot and isinstance(self._inner, OneShot):
             call = self._inner.run_once(spec, argv, stdin=stdin, owner=self._owner, deadline_s=limit)
@@ -221,7 +221,7 @@ class GuardedProvider:
         return await sandbox.exec(argv, stdin=stdin, deadline_s=limit), sandbox.ref
 
     async def destroy(self, sandbox: GuardedSandbox | SandboxRef, *, deadline_s: float | None = None) -> None:
-        limit = self._timeout_s if deadline_s is None else deadline_s
+        limit = self.timeout_s if deadline_s is None else deadline_s
         ref = sandbox if isinstance(sandbox, SandboxRef) else sandbox.ref
         await self._guard.within("destroy", ref.id, self._inner.destroy(ref, deadline_s=limit), limit)
         self.live.pop(ref.id, None)

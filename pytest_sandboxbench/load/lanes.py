@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ..clock import now_ns
+from ..clock import NS_PER_S, now_ns
 from ..errors import ExecFailed, NotReady, SandboxError
 from ..model import Sample, SandboxRef, SandboxSpec, SeriesKey
 from .guard import GuardedProvider, GuardedSandbox, Pulse, describe, outcome
@@ -16,7 +16,7 @@ from .guard import GuardedProvider, GuardedSandbox, Pulse, describe, outcome
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-__all__ = ["Gate", "Lane", "Span"]
+__all__ = ["Gate", "Lane", "Span", "run_true", "until_ready"]
 
 _NOT_READY_POLL_S = 0.005
 
@@ -98,6 +98,7 @@ class Lane:
         operations: tuple[str, ...],
         level: int,
         shape: str,
+        variants: tuple[tuple[str, str], ...],
         before_timing: Callable[[GuardedSandbox], Awaitable[None]] | None,
     ) -> None:
         self.index = index
@@ -111,6 +112,7 @@ class Lane:
         self._operations = operations
         self._level = level
         self._shape = shape
+        self._variants = variants
         self._before_timing = before_timing
         self._sandbox: GuardedSandbox | None = None
         self._open: Span | None = None
@@ -128,35 +130,11 @@ class Lane:
 
     async def ready(self, sandbox: GuardedSandbox) -> None:
         """The first command, ``true``, returns 0. Asked again while the sandbox says that it is not ready."""
-        started = now_ns()
-        attempts = 0
-        while True:
-            attempts += 1
-            try:
-                await self.true(sandbox)
-            except NotReady as error:
-                after_s = (now_ns() - started) / 1e9
-                if after_s > self._pulse.timeout_s:
-                    raise NotReady(
-                        f"first command (attempt {attempts})",
-                        sandbox=sandbox.id,
-                        after_s=after_s,
-                        said=error.said or str(error),
-                        cure=f"the deadline was {self._pulse.timeout_s:g} s; --sandbox-timeout sets it",
-                    ) from None
-                await asyncio.sleep(_NOT_READY_POLL_S)
-            else:
-                return
+        await until_ready(sandbox, self._pulse.timeout_s)
 
     async def true(self, sandbox: GuardedSandbox) -> None:
         """One ``true`` round trip; anything but exit code 0 is an error."""
-        result = await sandbox.exec(["true"])
-        if result.exit_code != 0:
-            raise ExecFailed(
-                f"exec ['true'] (exit code {result.exit_code})",
-                sandbox=sandbox.id,
-                said=result.stderr.decode(errors="replace"),
-            )
+        await run_true(sandbox)
 
     async def sandbox(self, spec: SandboxSpec | None = None) -> GuardedSandbox:
         """A sandbox that has answered a first command: warm, and outside any timed region."""
@@ -215,23 +193,26 @@ class Lane:
         at = now_ns()
         for operation in self._operations:
             if operation not in reached:
-                key = SeriesKey(self.provider.name, operation, (), "", self._level, self._shape)
+                key = self._key(operation, {})
                 self.samples.append(self._sample(key, at, at, at, {}, error, None))
 
     def _close(self, span: Span, ended: int, error: BaseException | None) -> None:
         self._open = None
         if self._over:  # an abandoned call came back after all: its sample was written when it was given up
             return
-        variants = tuple(sorted(span.variants.items()))
-        key = SeriesKey(self.provider.name, span.operation, variants, "", self._level, self._shape)
+        key = self._key(span.operation, span.variants)
         add = self.samples.append
         add(self._sample(key, span.released_ns, span.started_ns, ended, span.phases, error, span))
         for name, (started, finished) in span.phases.items():
             if name in self._operations:
-                key = SeriesKey(self.provider.name, name, variants, "", self._level, self._shape)
+                key = self._key(name, span.variants)
                 began = span.started_ns if started == span.released_ns else started
                 cause = error if name == span.failed_phase else None
                 add(self._sample(key, started, began, finished, {}, cause, span))
+
+    def _key(self, operation: str, variants: Mapping[str, str]) -> SeriesKey:
+        merged = tuple(sorted({**dict(self._variants), **variants}.items()))
+        return SeriesKey(self.provider.name, operation, merged, "", self._level, self._shape)
 
     def _sample(
         self,
@@ -259,3 +240,40 @@ class Lane:
             phases=dict(phases),
             error="" if error is None else describe(error),
         )
+
+
+async def run_true(sandbox: GuardedSandbox) -> None:
+    """One ``true`` round trip. ``ExecFailed`` for anything but exit code 0."""
+    result = await sandbox.exec(["true"])
+    if result.exit_code != 0:
+        raise ExecFailed(
+            f"exec ['true'] (exit code {result.exit_code})",
+            sandbox=sandbox.id,
+            said=result.stderr.decode(errors="replace"),
+        )
+
+
+async def until_ready(sandbox: GuardedSandbox, timeout_s: float) -> None:
+    """Run ``true`` until it returns 0, again each 5 ms while the sandbox says ``NotReady``.
+
+    ``NotReady`` with the number of attempts and the last answer when ``timeout_s`` is over.
+    """
+    started = now_ns()
+    attempts = 0
+    while True:
+        attempts += 1
+        try:
+            await run_true(sandbox)
+        except NotReady as error:
+            after_s = (now_ns() - started) / NS_PER_S
+            if after_s + _NOT_READY_POLL_S > timeout_s:
+                raise NotReady(
+                    f"first command (attempt {attempts})",
+                    sandbox=sandbox.id,
+                    after_s=after_s,
+                    said=error.said or str(error),
+                    cure=f"the deadline was {timeout_s:g} s; --sandbox-timeout sets it",
+                ) from None
+            await asyncio.sleep(_NOT_READY_POLL_S)
+        else:
+            return

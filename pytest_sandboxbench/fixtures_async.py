@@ -1,0 +1,61 @@
+"""The asynchronous half of the fixtures. All of it runs on the one event loop of the session, where the clients live."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import pytest
+import pytest_asyncio
+
+from .errors import SandboxbenchError
+from .load.guard import GuardedProvider, GuardedSandbox
+from .measuring import Measuring
+from .model import SandboxSpec
+from .session import provider_name, session_of
+
+__all__: list[str] = []
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def _sandboxbench_measuring(request: pytest.FixtureRequest) -> AsyncIterator[Measuring]:
+    session = session_of(request.config)
+    measuring = session.start()
+    yield measuring
+    await measuring.aclose()
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def _sandboxbench_provider(
+    request: pytest.FixtureRequest, _sandboxbench_measuring: Measuring
+) -> AsyncIterator[GuardedProvider]:
+    name = provider_name(request.node)
+    answer = await _sandboxbench_measuring.preflight(name)
+    if not answer.ready:
+        session_of(request.config).missing(request.node, name, answer)
+    provider = _sandboxbench_measuring.guarded(name)
+    yield provider
+    left = await provider.destroy_all()
+    if left:
+        pytest.fail("sandboxes were left: " + "; ".join(reason for _ref, reason in left), pytrace=False)
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def _sandboxbench_factory(
+    request: pytest.FixtureRequest, _sandboxbench_provider: GuardedProvider
+) -> Callable[..., Awaitable[GuardedSandbox]]:
+    async def make(spec: SandboxSpec | None = None) -> GuardedSandbox:
+        return await _sandboxbench_provider.create(spec)
+
+    return make
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def _sandboxbench_sandbox(_sandboxbench_provider: GuardedProvider) -> GuardedSandbox:
+    from .load.lanes import until_ready
+
+    try:
+        made = await _sandboxbench_provider.create()
+        await until_ready(made, _sandboxbench_provider.timeout_s)
+    except SandboxbenchError as error:
+        pytest.fail(str(error), pytrace=False)
+    return made

@@ -1,0 +1,44 @@
+"""The marker ``sandbox_bench``: which operation a test shows, and how often it is measured."""
+
+from __future__ import annotations
+
+import pytest
+
+__all__ = ["MARKERS", "BenchMark", "read"]
+
+MARKERS = (
+    "sandbox_bench(operation=None, *, samples=None, warmup=None): which built-in operation this bench shows "
+    "(startup, exec, ...), and how many rounds and warm-up rounds are measured where no option says otherwise",
+)
+
+
+class BenchMark:
+    """The arguments of the marker, checked."""
+
+    __slots__ = ("operation", "samples", "warmup")
+
+    def __init__(self, operation: str | None = None, *, samples: int | None = None, warmup: int | None = None) -> None:
+        self.operation = operation
+        self.samples = samples
+        self.warmup = warmup
+
+
+def read(node: pytest.Item) -> BenchMark:
+    """The nearest marker's arguments. ``UsageError`` names the test, the argument and what is allowed."""
+    marker = node.get_closest_marker("sandbox_bench")
+    if marker is None:
+        return BenchMark()
+    try:
+        mark = BenchMark(*marker.args, **marker.kwargs)
+    except TypeError as error:
+        text = str(error).replace("BenchMark.__init__()", "it")
+        raise pytest.UsageError(f"{node.nodeid}: marker sandbox_bench: {text}; it is {MARKERS[0].split(':')[0]}") from None
+    if not (mark.operation is None or isinstance(mark.operation, str)):
+        raise pytest.UsageError(f"{node.nodeid}: marker sandbox_bench: operation={mark.operation!r} is not a name")
+    for name, lowest in (("samples", 1), ("warmup", 0)):
+        value = getattr(mark, name)
+        if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < lowest):
+            raise pytest.UsageError(
+                f"{node.nodeid}: marker sandbox_bench: {name}={value!r} is not a whole number from {lowest} on"
+            )
+    return mark

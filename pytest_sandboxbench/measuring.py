@@ -1,0 +1,298 @@
+"""One run in one process: providers that are ready, blocks that are measured, records that are kept. Knows no pytest."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from . import __version__
+from .clock import now_ns
+from .errors import UsageError
+from .facts import guest_command, host_facts, load_average, parse_guest, process_start
+from .load.block import Block, BlockPlan, BlockRunner, Left
+from .load.guard import GuardedProvider, GuardedSandbox, Pulse, describe
+from .load.operations import OPERATIONS, Scenario
+from .model import Owner, Preflight, Sample, SandboxRef, SandboxSpec
+from .providers.protocol import Provider
+from .providers.registry import Registry
+from .records.redaction import hide_arguments
+from .records.schema import SCHEMA, encode, lines
+from .records.spool import Spool, write_header
+
+__all__ = ["FLOOR", "Measuring", "Settings", "new_run_id"]
+
+FLOOR = "null"
+PREFLIGHT_S = 1.0
+
+_LOCAL_ROUNDS = 60  # an upper bound for a 95th percentile needs 59
+_HOSTED_ROUNDS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a person chose; None is the default, which may depend on the providers of a block."""
+
+    rounds: int | None = None
+    warmup: int | None = None
+    seed: int | None = None
+    timeout_s: float = 60.0
+    max_time_s: float | None = None
+    min_rounds: int = 1
+    quick: bool = False
+    """One round, no warm-up, no floor: does it work at all?"""
+
+
+def new_run_id() -> str:
+    """Sorts by time, and two runs of one second differ."""
+    return time.strftime("%Y%m%d-%H%M%S", time.gmtime()) + "-" + secrets.token_hex(3)
+
+
+class Measuring:
+    """Runs blocks and keeps everything that a report needs in ``header`` and in the spooled samples."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        settings: Settings,
+        *,
+        run_id: str,
+        folder: Path,
+        spool_name: str = "samples.jsonl",
+        progress: Callable[[str, str, int, int], None] | None = None,
+    ) -> None:
+        self._registry = registry
+        self._settings = settings
+        self._progress = progress
+        self._providers: dict[str, Provider] = {}
+        self._specs: dict[str, SandboxSpec] = {}
+        self._preflights: dict[str, Preflight] = {}
+        self._spool = Spool(folder, spool_name)
+        self._origin = now_ns()
+        self._block_lines: list[bytes] = []
+        self._looked: set[str] = set()
+        self._seed = secrets.randbits(32) if settings.seed is None else settings.seed
+        self.run_id = run_id
+        self.folder = folder
+        self.left: list[Left] = []
+        self.problem = ""
+        self.owner = Owner(run_id, os.uname().nodename if hasattr(os, "uname") else "", os.getpid(), process_start(os.getpid()))
+        self.header: dict[str, Any] = {
+            "schema": SCHEMA,
+            "version": __version__,
+            "run_id": run_id,
+            "folder": str(folder),
+            "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            "origin_monotonic_ns": self._origin,
+            "seed": self._seed,
+            "command": hide_arguments(sys.argv),
+            "host": host_facts(),
+            "providers": {},
+            "guests": {},
+            "operations": {},
+            "blocks": [],
+            "complete": False,
+        }
+
+    # -- providers
+
+    async def preflight(self, name: str) -> Preflight:
+        """Whether a provider can run, asked once. A second is all it gets."""
+        known = self._preflights.get(name)
+        if known is None:
+            known = self._preflights[name] = await self._ask(name)
+        return known
+
+    async def _ask(self, name: str) -> Preflight:
+        try:
+            self._specs[name] = self._registry.spec(name)
+            provider = self._registry.make(name)
+        except UsageError:
+            raise
+        except Exception as error:
+            return Preflight(False, f"it cannot be loaded: {describe(error)}", "reinstall the package that brings it")
+        self._providers[name] = provider
+        try:
+            async with asyncio.timeout(PREFLIGHT_S):
+                answer = await provider.preflight()
+        except TimeoutError:
+            return Preflight(False, f"it did not answer within {PREFLIGHT_S:g} s", "see `sandboxbench doctor`")
+        except Exception as error:
+            return Preflight(False, describe(error), "this is a defect of the provider's preflight")
+        if answer.ready:
+            capabilities = provider.capabilities
+            self.header["providers"][name] = {
+                "kind": self._registry.kind(name),
+                "isolation": capabilities.isolation,
+                "hosted": capabilities.hosted,
+                "pause": list(capabilities.pause),
+                "limits": sorted(capabilities.limits),
+                "options": dict(self._registry.options(name)),
+                "facts": dict(answer.facts),
+                "spans": {
+                    s.operation: {"start": s.start, "end": s.end, "clock": s.clock, "resolution_s": s.resolution_s,
+                                  "polling": s.polling, "state": s.state}
+                    for s in capabilities.spans
+                },
+            }
+        return answer
+
+    def provider(self, name: str) -> Provider:
+        """A provider whose preflight said ready."""
+        return self._providers[name]
+
+    def guarded(self, name: str) -> GuardedProvider:
+        """The same with our deadlines around it, for fixtures outside of blocks."""
+        timeout_s = self._settings.timeout_s
+        return GuardedProvider(
+            self._providers[name], owner=self.owner, spec=self._specs[name], timeout_s=timeout_s, pulse=Pulse(timeout_s)
+        )
+
+    # -- blocks
+
+    async def plan(
+        self,
+        block_id: str,
+        scenario: Scenario,
+        level: int,
+        names: Sequence[str],
+        *,
+        samples: int | None = None,
+        warmup: int | None = None,
+        variants: tuple[tuple[str, str], ...] = (),
+    ) -> Block:
+        """Which providers take part, and how often. Those that are missing or lack a capability are left out."""
+        able = [name for name in names if (await self.preflight(name)).ready and not self.lacks(name, scenario)]
+        hosted = any(self.provider(name).capabilities.hosted for name in able)
+        floor = await self._floor(able, scenario)
+        settings = self._settings
+        rounds = settings.rounds or samples or (_HOSTED_ROUNDS if hosted else _LOCAL_ROUNDS)
+        warmups = settings.warmup if settings.warmup is not None else 1 if warmup is None else warmup
+        plan = BlockPlan(
+            rounds=1 if settings.quick else max(rounds, settings.min_rounds),
+            warmup=0 if settings.quick else warmups,
+            seed=self._seed,
+            timeout_s=settings.timeout_s,
+            max_time_s=settings.max_time_s,
+            min_rounds=settings.min_rounds,
+        )
+        everyone = tuple(able) if floor is None or floor in able else (*able, floor)
+        return Block(block_id, scenario, level, everyone, floor, plan, variants=variants)
+
+    def lacks(self, name: str, scenario: Scenario) -> str:
+        return scenario.lacks(self._providers[name].capabilities)
+
+    async def _floor(self, names: Sequence[str], scenario: Scenario) -> str | None:
+        """The bare process stands beside local systems; beside a hosted or scripted one it would say nothing."""
+        local = [n for n in names if not (self.provider(n).capabilities.hosted or self.provider(n).capabilities.isolation == "scripted")]
+        if self._settings.quick or not local:
+            return None
+        if not (await self.preflight(FLOOR)).ready or self.lacks(FLOOR, scenario):
+            return None
+        return FLOOR
+
+    @property
+    def last_block(self) -> bytes:
+        """The samples of the block that ran last, whole or not, as JSON lines; they are on disk by then."""
+        return b"".join(self._block_lines)
+
+    async def run(self, block: Block) -> None:
+        """Measure a block. Interrupted, ``last_block`` holds what was measured until then."""
+        self._define(block.scenario.operations)
+        record: dict[str, Any] = {
+            "id": block.id,
+            "scenario": block.scenario.name,
+            "level": block.level,
+            "shape": block.shape,
+            "providers": list(block.providers),
+            "floor": block.floor,
+            "expected": {name: list(block.scenario.operations) for name in block.providers},
+            "rounds": block.plan.rounds,
+            "warmup": block.plan.warmup,
+            "load_average": load_average(),
+        }
+        self.header["blocks"].append(record)
+        self._write_header()
+        self._block_lines = []
+        runner = BlockRunner(
+            {name: self._providers[name] for name in block.providers},
+            self.owner,
+            {name: self._specs[name] for name in block.providers},
+            self,
+            self._look,
+        )
+        started = time.monotonic()
+        try:
+            await runner.run(block)
+        finally:
+            record["wall_s"] = round(time.monotonic() - started, 3)
+            self._write_header()
+
+    def _define(self, operations: Sequence[str]) -> None:
+        """Spans of the operations measured so far, in the order of their definition: tables keep it."""
+        wanted = {*self.header["operations"], *operations}
+        self.header["operations"] = {
+            name: {"start": op.start, "end": op.end, "before": op.before}
+            for name, op in OPERATIONS.items()
+            if name in wanted
+        }
+
+    # -- observing a block
+
+    def turn(self, block: Block, samples: Sequence[Sample]) -> None:
+        text = lines(encode(sample, self._origin) for sample in samples)
+        self._spool.append(text)
+        self._block_lines.append(text)
+
+    def progress(self, block: Block, provider: str, done: int, planned: int) -> None:
+        if self._progress is not None:
+            self._progress(block.id, provider, done, planned)
+
+    def leak(self, left: Left) -> None:
+        self.left.append(left)
+
+    async def _look(self, name: str, sandbox: GuardedSandbox) -> None:
+        """Facts from inside the first live sandbox of a provider; never inside a timed region."""
+        if name in self._looked:
+            return
+        self._looked.add(name)
+        result = await sandbox.exec(guest_command())
+        facts: Mapping[str, str] = parse_guest(result.stdout)
+        if facts:
+            self.header["guests"][name] = dict(facts)
+
+    # -- the end
+
+    async def aclose(self) -> None:
+        """Destroy what this run still owns, close the clients, finish the records."""
+        for name, provider in self._providers.items():
+            if not self._preflights[name].ready:
+                continue
+            guarded = self.guarded(name)
+            try:
+                async with asyncio.timeout(self._settings.timeout_s):
+                    for ref in await provider.owned(self.run_id):
+                        guarded.live[ref.id] = ref
+            except Exception as error:
+                self.left.append(Left(SandboxRef(name, "?"), f"what is left could not be listed: {describe(error)}"))
+            self.left += [Left(ref, reason) for ref, reason in await guarded.destroy_all()]
+            try:
+                async with asyncio.timeout(self._settings.timeout_s):
+                    await provider.aclose()
+            except Exception as error:
+                self.problem = self.problem or f"{name} did not close: {describe(error)}"
+        self.header["complete"] = True
+        self.header["finished"] = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        if self.header["blocks"]:
+            self._write_header()
+        self._spool.close()
+        self.problem = self._spool.problem or self.problem
+
+    def _write_header(self) -> None:
+        self.problem = write_header(self.folder, self.header) or self.problem

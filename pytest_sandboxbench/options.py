@@ -1,0 +1,156 @@
+"""Command line options and ini keys: what they are called, how they are read, what a mistake is answered with.
+
+Only the stem ``--sandbox`` is registered here, since this plugin is loaded in every pytest run of its environment;
+``benches/conftest.py`` adds the short forms. Imports nothing heavy.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["SHORT", "add_options", "add_short_options", "get", "given"]
+
+
+def _names(text: str) -> tuple[str, ...]:
+    names = tuple(part.strip() for part in text.split(",") if part.strip())
+    if not names:
+        raise argparse.ArgumentTypeError(f"{text!r} names no provider; write for example bubblewrap,null")
+    return names
+
+
+def _levels(text: str) -> tuple[int, ...]:
+    try:
+        levels = tuple(int(part) for part in text.split(","))
+    except ValueError:
+        levels = (0,)
+    if not all(1 <= level <= 10_000 for level in levels) or len(set(levels)) < len(levels):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a list of different numbers of lanes from 1 to 10000; write for example 1,16,50,100"
+        )
+    return levels
+
+
+def _at_least(lowest: int) -> Callable[[str], int]:
+    def read(text: str) -> int:
+        try:
+            value = int(text)
+        except ValueError:
+            value = lowest - 1
+        if value < lowest:
+            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {lowest} on; write for example {lowest + 19}")
+        return value
+
+    return read
+
+
+def _seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < 1e9:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0; write for example 30 or 0.5")
+    return value
+
+
+def _option(text: str) -> tuple[str, str, str]:
+    from .providers.registry import parse_option
+
+    try:
+        return parse_option(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _text(text: str) -> str:
+    return text
+
+
+# name -> (reader, default, metavar, help); the ini key is the same with underscores.
+_VALUES: dict[str, tuple[Any, Any, str, str]] = {
+    "provider": (_names, None, "NAME,...", "Providers to measure, side by side (default: bubblewrap; null elsewhere than on Linux)."),
+    "concurrency": (_levels, (1,), "N,...", "Levels: how many lanes are released at one instant (default: 1)."),
+    "samples": (_at_least(1), None, "N", "Rounds measured for each series (default: 60, or 10 where a hosted provider takes part)."),
+    "warmup": (_at_least(0), None, "N", "Rounds before those, recorded as warm-up and in no statistic (default: 1)."),
+    "max-seconds": (_seconds, None, "S", "Stop a block after S seconds, with the rounds it has by then (default: no limit)."),
+    "seed": (_at_least(0), None, "N", "Seed of the order in which providers take turns (default: drawn, and recorded)."),
+    "timeout": (_seconds, 60.0, "S", "Deadline of every single operation (default: 60)."),
+    "records": (_text, None, "DIR", "Folder for the raw records of this run (default: a new one in .sandboxbench/)."),
+    "command": (_text, None, "CMD", "Also time this command in a new sandbox, for example --sandbox-command 'node -e 1'."),
+}
+
+SHORT = ("provider", "concurrency")
+"""Options that the suites' own conftest.py offers without the stem."""
+
+
+def add_options(parser: pytest.Parser) -> None:
+    group = parser.getgroup("sandboxbench", "benchmarks of sandboxes")
+    for name, (reader, _default, metavar, text) in _VALUES.items():
+        group.addoption(f"--sandbox-{name}", type=reader, default=None, metavar=metavar, dest=_dest(name), help=text)
+        parser.addini(_dest(name), text, default="")
+    group.addoption(
+        "--sandbox-option",
+        action="append",
+        type=_option,
+        default=[],
+        metavar="NAME.KEY=VALUE",
+        help="Set one setting of a provider, for example bubblewrap.memory_mib=512; may be given several times.",
+    )
+    group.addoption(
+        "--sandbox-strict",
+        action="store_true",
+        default=False,
+        help="A provider that is missing is a failure, not a skip.",
+    )
+    parser.addini("sandbox_strict", "The same as --sandbox-strict.", type="bool", default=False)
+
+
+def add_short_options(parser: pytest.Parser) -> None:
+    """``--provider`` for ``--sandbox-provider`` and so on; for the conftest of a suite of benches."""
+    group = parser.getgroup("sandboxbench")
+    for name in SHORT:
+        reader, _default, metavar, _text_ = _VALUES[name]
+        group.addoption(
+            f"--{name}", type=reader, default=None, metavar=metavar, dest=_dest(name), help=f"The same as --sandbox-{name}."
+        )
+
+
+def _dest(name: str) -> str:
+    return "sandbox_" + name.replace("-", "_")
+
+
+def given(config: pytest.Config, name: str) -> bool:
+    """Whether a person chose a value, on the command line or in an ini file."""
+    return config.getoption(_dest(name), None) is not None or bool(_ini(config, name))
+
+
+def get(config: pytest.Config, name: str) -> Any:
+    """The value of an option: command line, else ini file, else default. ``UsageError`` for a bad one in the ini file."""
+    value = config.getoption(_dest(name), None)
+    if value is not None:
+        return value
+    reader, default, _metavar, _help = _VALUES[name]
+    text = _ini(config, name)
+    if not text:
+        return default
+    try:
+        return reader(text)
+    except argparse.ArgumentTypeError as error:
+        where = os.fspath(config.inipath) if config.inipath else "ini file"
+        raise pytest.UsageError(f"{where}: {_dest(name)}: {error}") from None
+
+
+def strict(config: pytest.Config) -> bool:
+    return bool(config.getoption("sandbox_strict", False) or config.getini("sandbox_strict"))
+
+
+def _ini(config: pytest.Config, name: str) -> str:
+    value = config.getini(_dest(name))
+    return ",".join(map(str, value)) if isinstance(value, list) else str(value or "")

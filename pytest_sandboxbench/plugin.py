@@ -1,0 +1,119 @@
+"""The plugin's hooks, each a few lines that delegate. Loaded in every pytest run: nothing heavy is imported at the top."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from . import fixtures, hookspecs, markers, options
+from .fixtures import concurrency, sandbox, sandbox_bench, sandbox_factory, sandbox_provider
+from .stash import SESSION, WISHES
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+__all__ = ["concurrency", "sandbox", "sandbox_bench", "sandbox_factory", "sandbox_provider"]
+
+_FIXTURES_ASYNC = "sandboxbench-fixtures"
+_SUITES = "pytest_sandboxbench.benches"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    options.add_options(parser)
+
+
+def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
+    pluginmanager.add_hookspecs(hookspecs)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_load_initial_conftests(parser: pytest.Parser, args: list[str]) -> Generator[None, Any, Any]:
+    # The suites' conftest adds the short options, but with --pyargs it is loaded too late to be asked.
+    result = yield
+    if "--pyargs" in args and any(arg.startswith(_SUITES) for arg in args):
+        options.add_short_options(parser)
+    return result
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    for line in markers.MARKERS:
+        config.addinivalue_line("markers", line)
+    from .baseline import bridge
+
+    config.stash[WISHES] = bridge.take_over(config)
+    config.pluginmanager.register(_Results(config), "sandboxbench-results")
+    if options.given(config, "provider"):
+        from .session import session_of
+
+        session_of(config).check()
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if fixtures.NAMES.isdisjoint(metafunc.fixturenames):
+        return
+    from .session import session_of
+
+    manager = metafunc.config.pluginmanager
+    if not manager.hasplugin(_FIXTURES_ASYNC):
+        from . import fixtures_async
+
+        manager.register(fixtures_async, _FIXTURES_ASYNC)
+    session_of(metafunc.config).parametrize(metafunc)
+
+
+# Innermost, so that pytest-asyncio, which wraps the same hook, finds the marker.
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_pycollect_makeitem(collector: pytest.Collector) -> Generator[None, Any, Any]:
+    made = yield
+    if made and (session := collector.config.stash.get(SESSION, None)) is not None:
+        session.adopt(made if isinstance(made, list) else [made])
+    return made
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if (session := config.stash.get(SESSION, None)) is not None:
+        session.filter(items)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_finish(session: pytest.Session) -> None:
+    if (benches := session.config.stash.get(SESSION, None)) is not None:
+        benches.group(session.items)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if (session := item.config.stash.get(SESSION, None)) is not None:
+        session.attach(item, report)
+    return report
+
+
+class _Results:
+    """Where results are shown: the controller of xdist, or the only process."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        payload = getattr(report, "sandboxbench", None)
+        if payload is not None and not hasattr(self._config, "workerinput"):
+            from .session import session_of
+
+            session_of(self._config).receive(report, payload)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
+        if (benches := self._config.stash.get(SESSION, None)) is not None:
+            session.exitstatus = benches.exit_status(exitstatus)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        if (benches := self._config.stash.get(SESSION, None)) is not None:
+            from .report.terminal import write_summary
+
+            write_summary(terminalreporter, benches)

@@ -1,0 +1,126 @@
+"""Which providers there are, and how an instance of one is made from its settings.
+
+Kinds come from the entry point group ``sandboxbench.providers``; instances from their own kind's name, or from a table
+``[tool.sandboxbench.providers.NAME]`` in ``pyproject.toml`` with ``kind`` and settings.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from importlib import import_module
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any
+
+from ..errors import UsageError
+from ..model import SandboxSpec
+from .protocol import Provider, ProviderFactory
+from .settings import read_settings
+
+__all__ = ["GROUP", "Registry", "parse_option"]
+
+GROUP = "sandboxbench.providers"
+
+# For a checkout that is on the path but not installed: an installation's entry points say the same.
+_OWN = {
+    "bubblewrap": "pytest_sandboxbench.providers.bubblewrap:factory",
+    "fake": "pytest_sandboxbench.providers.fake:factory",
+    "null": "pytest_sandboxbench.providers.null:factory",
+}
+
+# Settings that every kind has: they say what sandbox is asked for, and go to the provider with each create.
+_SPEC = ("image", "vcpus", "memory_mib", "pids", "network", "lifetime_s", "allow_unenforced")
+
+_NAME = re.compile(r"[A-Za-z0-9][\w.-]*")
+
+
+def parse_option(text: str) -> tuple[str, str, str]:
+    """``NAME.KEY=VALUE`` as its three parts; the name may hold dots, the key does not. ``ValueError`` with an example."""
+    left, equals, value = text.partition("=")
+    name, dot, key = left.rpartition(".")
+    if not (equals and dot and name and key):
+        raise ValueError(f"{text!r} is not NAME.KEY=VALUE; write for example bubblewrap.memory_mib=512")
+    return name, key, value
+
+
+class Registry:
+    """Kinds and configured instances, read once. ``overrides`` are the parsed ``--sandbox-option`` values."""
+
+    def __init__(self, root: Path | None, overrides: Iterable[tuple[str, str, str]] = ()) -> None:
+        self._targets = dict(_OWN)
+        for point in entry_points(group=GROUP):
+            self._targets[point.name] = point.value
+        self._tables = _read_tables(root)
+        self._overrides: dict[str, dict[str, str]] = {}
+        for name, key, value in overrides:
+            self._overrides.setdefault(name, {})[key] = value
+        for name in self._overrides:
+            self.kind(name)
+
+    @property
+    def kinds(self) -> list[str]:
+        return sorted(self._targets)
+
+    @property
+    def names(self) -> list[str]:
+        """Every name that ``--provider`` takes."""
+        return sorted({*self._targets, *self._tables})
+
+    def kind(self, name: str) -> str:
+        """The kind of an instance. ``UsageError`` names the instances there are."""
+        if name not in self._targets and name not in self._tables:
+            raise UsageError(
+                f"unknown provider {name!r}; there are: {', '.join(self.names)}. "
+                "`sandboxbench providers` says which of them can run here"
+            )
+        kind = str(self._tables.get(name, {}).get("kind", name))
+        if kind not in self._targets:
+            raise UsageError(
+                f"[tool.sandboxbench.providers.{name}]: unknown kind {kind!r}; there are: {', '.join(self.kinds)}"
+            )
+        return kind
+
+    def check(self, names: Sequence[str]) -> None:
+        """``UsageError`` for a name that is not there or given twice."""
+        for name in names:
+            self.kind(name)
+            if list(names).count(name) > 1:
+                raise UsageError(f"provider {name!r} is given twice; two settings of one system get two names in pyproject.toml")
+
+    def options(self, name: str) -> Mapping[str, Any]:
+        table = {key: value for key, value in self._tables.get(name, {}).items() if key != "kind"}
+        return {**table, **self._overrides.get(name, {})}
+
+    def spec(self, name: str) -> SandboxSpec:
+        """What is asked of this instance for every sandbox: image, limits, network. ``UsageError`` for a bad value."""
+        return read_settings(SandboxSpec, name, {k: v for k, v in self.options(name).items() if k in _SPEC})
+
+    def make(self, name: str) -> Provider:
+        """Build an instance. ``UsageError`` for settings that its kind does not have."""
+        target = self._targets[self.kind(name)]
+        module, _, attribute = target.partition(":")
+        factory: ProviderFactory = getattr(import_module(module), attribute)
+        return factory(name, {k: v for k, v in self.options(name).items() if k not in _SPEC})
+
+
+def _read_tables(root: Path | None) -> dict[str, dict[str, Any]]:
+    if root is None:
+        return {}
+    path = root / "pyproject.toml"
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise UsageError(f"{path}: {error}") from None
+    tables = document.get("tool", {}).get("sandboxbench", {}).get("providers", {})
+    if not isinstance(tables, dict):
+        raise UsageError(f"{path}: tool.sandboxbench.providers must be tables, one a provider instance")
+    for name, table in tables.items():
+        if not isinstance(table, dict) or not _NAME.fullmatch(name):
+            raise UsageError(
+                f"{path}: [tool.sandboxbench.providers.{name}] must be a table, its name letters, digits, '.', '_' or '-'"
+            )
+    return tables

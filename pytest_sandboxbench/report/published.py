@@ -1,0 +1,54 @@
+"""What goes beside a series into pytest-benchmark's JSON, so that a saved baseline explains itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..records.series import Series
+from .table import summary_of
+
+__all__ = ["extra_info", "figures"]
+
+
+def extra_info(series: Series, header: Mapping[str, Any]) -> dict[str, Any]:
+    """Facts and results under one name: span, provider, host, interval, outcomes."""
+    summary = summary_of(series)
+    provider = header.get("providers", {}).get(series.key.provider, {})
+    block = next(
+        (
+            b
+            for b in header.get("blocks", [])
+            if series.key.provider in b["providers"]
+            and b["level"] == series.key.level
+            and series.key.operation in b["expected"].get(series.key.provider, [])
+        ),
+        {},
+    )
+    return {
+        "sandboxbench": {
+            "series": str(series.key),
+            "span": header.get("operations", {}).get(series.key.operation, {}),
+            "adapter_span": provider.get("spans", {}).get(series.key.operation, {}),
+            "provider": {k: v for k, v in provider.items() if k != "spans"},
+            "guest": header.get("guests", {}).get(series.key.provider, {}),
+            "host": header.get("host", {}),
+            "run_id": header.get("run_id"),
+            "warmup_rounds": block.get("warmup"),
+            "median_interval_ns": [summary.low, summary.high],
+            "units": summary.units,
+            "outcomes": dict(series.outcomes),
+            "throughput_per_s": summary.throughput,
+            "phases_median_ns": {name: sorted(values)[len(values) // 2] for name, values in series.phases.items()},
+        }
+    }
+
+
+def figures(series: Series) -> dict[str, float]:
+    """Numbers that join pytest-benchmark's own: percentiles in seconds where the samples allow them, success rate."""
+    summary = summary_of(series)
+    found = {"p95": summary.p95, "p99": summary.p99}
+    out = {name: value / 1e9 for name, value in found.items() if value is not None}
+    if summary.success_rate is not None:
+        out["success_rate"] = summary.success_rate
+    return out

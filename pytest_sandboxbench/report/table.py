@@ -1,0 +1,275 @@
+"""The headline table: for each operation one line a provider, the floor last.
+
+Columns are dropped from the least important on until the table fits; at 80 columns the median with its interval, the
+range, the success rate and the multiple of the floor remain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..model import SeriesKey
+from ..records.series import Series, SeriesTable
+from ..stats import Summary, median, summarise
+from .text import duration, harmless, number, unit_of
+
+__all__ = ["Line", "Row", "build", "describe_row", "notes", "render", "row_of", "summary_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One series with its numbers. ``floor`` marks the row of a provider that stands for "no sandbox"."""
+
+    series: Series
+    summary: Summary
+    floor: bool
+
+    @property
+    def key(self) -> SeriesKey:
+        return self.series.key
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of the report and how it is meant: ``title``, ``head``, ``row``, ``floor``, ``bad`` or ``note``."""
+
+    text: str
+    kind: str
+
+
+def summary_of(series: Series, floor: Series | None = None) -> Summary:
+    """The numbers of a series; ``floor`` is that of the bare process, paired round by round."""
+    rounds = [values for _number, values in sorted(series.rounds.items()) if values]
+    pairs = None
+    if floor is not None and floor is not series:
+        pairs = [
+            (median(sorted(values)), median(sorted(floor.rounds[number])))
+            for number, values in sorted(series.rounds.items())
+            if values and floor.rounds.get(number)
+        ]
+    # Acts a second say something only where lanes work beside each other.
+    wall_s = series.wall_s if series.key.level > 1 and series.ok else None
+    return summarise(
+        rounds,
+        failures=series.failed,
+        rejected=series.rejected,
+        floor_pairs=pairs or None,
+        wall_s=wall_s or None,
+    )
+
+
+def row_of(series: Series) -> Row:
+    """A series by itself, without a floor."""
+    return Row(series, summary_of(series), False)
+
+
+def build(series: SeriesTable, header: Mapping[str, Any]) -> list[list[Row]]:
+    """Rows grouped by operation, variants and level, in the order of the definitions; providers as they were chosen."""
+    floors = {str(block["floor"]) for block in header.get("blocks", []) if block.get("floor")}
+    operations = list(header.get("operations", {}))
+    providers = list(header.get("providers", {}))
+    groups: dict[tuple[Any, ...], list[Row]] = {}
+    for one in series:
+        if not one.attempts:
+            continue
+        floor = _floor_of(one, series, floors)
+        summary = summary_of(one, floor)
+        row = Row(one, summary, one.key.provider in floors)
+        groups.setdefault(_group_key(one.key), []).append(row)
+
+    def place(group: tuple[Any, ...]) -> tuple[Any, ...]:
+        operation = group[0]
+        known = operation in operations
+        return (not known, operations.index(operation) if known else 0, *group)
+
+    def rank(row: Row) -> tuple[Any, ...]:
+        name = row.key.provider
+        return (row.floor, providers.index(name) if name in providers else len(providers), name)
+
+    return [sorted(groups[group], key=rank) for group in sorted(groups, key=place)]
+
+
+def _group_key(key: SeriesKey) -> tuple[Any, ...]:
+    """Providers stand beside each other also where they pause in different ways."""
+    return (key.operation, tuple(v for v in key.variants if v[0] != "kind"), key.level, key.shape)
+
+
+def _floor_of(one: Series, series: SeriesTable, floors: set[str]) -> Series | None:
+    if one.key.provider in floors:
+        return None
+    wanted = _group_key(one.key)
+    return next((s for s in series if s.key.provider in floors and _group_key(s.key) == wanted and s.ok), None)
+
+
+# -- rendering
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    title: str
+    cell: Callable[[Row, float], str]
+    rank: int
+    """0 is always shown; the highest goes first."""
+
+
+def _unit(row: Row) -> tuple[str, float]:
+    return unit_of(row.summary.median) if row.summary.median is not None else ("", 1.0)
+
+
+def _span(low: float | None, high: float | None, size: float) -> str:
+    if low is None and high is None:
+        return "n/a"
+    return f"{'…' if low is None else number(low / size)}-{'…' if high is None else number(high / size)}"
+
+
+def _one(value: float | None, size: float) -> str:
+    return "n/a" if value is None else number(value / size)
+
+
+def _percent(row: Row, _size: float) -> str:
+    rate = row.summary.success_rate
+    if rate is None:
+        return "n/a"
+    # Never rounded up to a perfect score.
+    return "100 %" if rate == 1 else f"{min(rate * 100, 99.9):.1f} %"
+
+
+def _times(row: Row, _size: float) -> str:
+    if row.floor:
+        return "floor"
+    ratio = row.summary.floor_ratio
+    return "" if ratio is None else f"{number(ratio)}×"
+
+
+def _median(row: Row, size: float) -> str:
+    value = row.summary.median
+    return "n/a" if value is None else f"{number(value / size)} {_unit(row)[0]}"
+
+
+def _rate(row: Row, _size: float) -> str:
+    value = row.summary.throughput
+    return "" if value is None else f"{number(value)}/s"
+
+
+_COLUMNS: tuple[_Column, ...] = (
+    _Column("n", lambda row, _: str(row.summary.n), 0),
+    _Column("median", _median, 0),
+    _Column("95 % interval", lambda row, size: _span(row.summary.low, row.summary.high, size), 0),
+    _Column("range", lambda row, size: _span(row.summary.minimum, row.summary.maximum, size), 0),
+    _Column("p95", lambda row, size: _one(row.summary.p95, size), 3),
+    _Column("p99", lambda row, size: _one(row.summary.p99, size), 4),
+    _Column("mean", lambda row, size: _one(row.summary.mean, size), 5),
+    _Column("sd", lambda row, size: _one(row.summary.stdev, size), 6),
+    _Column("ok", _percent, 1),
+    _Column("× floor", _times, 1),
+    _Column("95 %", lambda row, _: _span(row.summary.floor_low, row.summary.floor_high, 1.0), 7),
+    _Column("rate", _rate, 2),
+)
+
+
+def render(groups: Sequence[Sequence[Row]], header: Mapping[str, Any], width: int) -> list[Line]:
+    """The table as lines of at most ``width`` characters."""
+    rows = [row for group in groups for row in group]
+    if not rows:
+        return []
+    names = {id(row): _name(row, groups) for row in rows}
+    first = max(len("operation"), *(len(name) + 2 for name in names.values()))
+    cells = {id(row): [column.cell(row, _unit(row)[1]) for column in _COLUMNS] for row in rows}
+    shown = _fitting(first, [cells[id(row)] for row in rows], width)
+    widths = [max(len(_COLUMNS[i].title), *(len(cells[id(row)][i]) for row in rows)) for i in shown]
+    titles = "  ".join(_COLUMNS[i].title.rjust(w) for i, w in zip(shown, widths, strict=True))
+    lines = [Line(f"{'operation':<{first}}  {titles}", "head")]
+    for group in groups:
+        lines.append(Line(_title(group, header, width), "title"))
+        for row in group:
+            values = "  ".join(cells[id(row)][i].rjust(w) for i, w in zip(shown, widths, strict=True))
+            bad = row.summary.failures > 0 or not row.summary.n
+            kind = "bad" if bad else "floor" if row.floor else "row"
+            lines.append(Line(f"  {names[id(row)]:<{first - 2}}  {values}".rstrip(), kind))
+            lines += [Line(text[:width], "bad") for text in _troubles(row)]
+    return lines
+
+
+def _name(row: Row, groups: Sequence[Sequence[Row]]) -> str:
+    """The provider, with what sets its row apart in its group (the kind of a pause)."""
+    group = next(group for group in groups if any(other is row for other in group))
+    kinds = {dict(other.key.variants).get("kind", "") for other in group}
+    kind = dict(row.key.variants).get("kind", "")
+    return f"{row.key.provider} ({kind})" if kind and len(kinds) > 1 else row.key.provider
+
+
+def _title(group: Sequence[Row], header: Mapping[str, Any], width: int) -> str:
+    key = group[0].key
+    kinds = {dict(row.key.variants).get("kind") for row in group}
+    variants = tuple(v for v in key.variants if v[0] != "kind" or len(kinds) == 1)
+    title = SeriesKey("", key.operation, variants).label
+    if (key.level, key.shape) != (1, "burst"):
+        title += f" @{key.level}/{key.shape}"
+    definition = header.get("operations", {}).get(key.operation)
+    if definition:
+        text = f"{title}: {definition['start']} → {definition['end']}"
+        return text if len(text) <= width else f"{text[: width - 1]}…" if width > 100 else title
+    return title
+
+
+def _fitting(first: int, table: Sequence[Sequence[str]], width: int) -> list[int]:
+    """Indexes of the columns that fit; one that is empty in every row is never shown."""
+    shown = [i for i in range(len(_COLUMNS)) if any(row[i] not in ("", "n/a") for row in table) or _COLUMNS[i].rank < 4]
+    shown = [i for i in shown if any(row[i] for row in table)]
+
+    def needed() -> int:
+        return first + sum(2 + max(len(_COLUMNS[i].title), *(len(row[i]) for row in table)) for i in shown)
+
+    while needed() > width and any(_COLUMNS[i].rank for i in shown):
+        shown.remove(max(shown, key=lambda i: _COLUMNS[i].rank))
+    return shown
+
+
+def _troubles(row: Row) -> Iterable[str]:
+    bad = [f"{count} {outcome}" for outcome, count in sorted(row.series.outcomes.items()) if outcome != "ok"]
+    if bad:
+        cause = f": {harmless(row.series.errors[0])}" if row.series.errors else ""
+        yield f"    {', '.join(bad)} of {row.summary.attempts}{cause}"
+
+
+def notes(groups: Sequence[Sequence[Row]], header: Mapping[str, Any]) -> list[Line]:
+    """What a reader must know to trust the table, in as few lines as that takes."""
+    rows = [row for group in groups for row in group]
+    if not rows:
+        return []
+    units = "one sandbox is one unit" if all(r.key.level == 1 for r in rows) else "a round of lanes is the unit under load"
+    out = [f"interval: of the median, order statistics, {units}; p95 is shown from n = 20, p99 from n = 100"]
+    floor = next((r.key.provider for r in rows if r.floor), None)
+    if floor is not None:
+        out.append(
+            f"× floor: median of the ratios to `{floor}` (a bare process doing the same) in the same round; "
+            "rounds are interleaved"
+        )
+    host = header.get("host", {})
+    limits = "".join(f", {k.replace('_', ' ')} {host[k]}" for k in ("cpu_quota", "memory_limit") if k in host)
+    if host:
+        out.append(
+            f"host: {harmless(str(host.get('cpu', '')))}, {host.get('cpus_usable')} CPUs, "
+            f"{host.get('system')} {host.get('kernel')}, Python {host.get('python')}{limits}"
+        )
+    for name, provider in header.get("providers", {}).items():
+        text = ", ".join(f"{k} {v}" for k, v in provider.get("facts", {}).items() if k in _SHOWN_FACTS)
+        guest = header.get("guests", {}).get(name, {})
+        inside = ", ".join(f"{guest[k]} {t}" for k, t in (("vcpus", "vCPUs"), ("memory_mib", "MiB")) if k in guest)
+        out.append(harmless(f"{name}: {provider.get('isolation')}{', ' + text if text else ''}"
+                            f"{'; in the guest: ' + inside if inside else ''}"))
+    return [Line(text, "note") for text in out]
+
+
+_SHOWN_FACTS = ("version", "sdk", "guest_python", "pause", "cgroup")
+
+
+def describe_row(row: Row) -> str:
+    """One line on a series for messages: ``startup 6.12 ms (6.02-6.31), n 40``."""
+    if row.summary.median is None:
+        return f"{row.key.label}: no successful sample of {row.summary.attempts}"
+    size = _unit(row)[1]
+    interval = _span(row.summary.low, row.summary.high, size)
+    return f"{row.key.label} {duration(row.summary.median)} ({interval}), n {row.summary.n}"

@@ -1,0 +1,343 @@
+"""The benches of one pytest session: which there are, which belong together, what they gave. One object a process."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+
+from . import options
+from .baseline.bridge import PublishedSeries, Wishes, check_collection, mark_items, publish, regressions
+from .bench import SandboxBench
+from .errors import UsageError
+from .load.operations import OPERATIONS, Scenario, scenario_of
+from .markers import BenchMark, read
+from .measuring import Measuring, Settings, new_run_id
+from .model import Preflight
+from .providers.registry import Registry
+from .records.schema import Row
+from .records.series import Series, SeriesTable
+from .report.progress import Progress
+from .report.published import extra_info, figures
+from .stash import PAYLOAD, SESSION, WISHES
+
+__all__ = ["BenchSession", "provider_name", "session_of"]
+
+_UNSAFE = re.compile(r"[^\w.+-]+")
+
+
+def session_of(config: pytest.Config) -> BenchSession:
+    """The session's object, made with the first bench that is collected, or the first result that a worker sends."""
+    session = config.stash.get(SESSION, None)
+    if session is None:
+        session = config.stash[SESSION] = BenchSession(config)
+    return session
+
+
+def provider_name(node: pytest.Item) -> str:
+    name: str = node.callspec.params["sandbox_provider"]  # type: ignore[attr-defined]
+    return name
+
+
+class BenchSession:
+    """What the hooks delegate to."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.config = config
+        self.wishes: Wishes = config.stash[WISHES]
+        self.results = SeriesTable()
+        self.header: dict[str, Any] = {}
+        self.measuring: Measuring | None = None
+        self.selected = 0
+        self.absent: dict[str, Preflight] = {}
+        self._registry: Registry | None = None
+        self._members: dict[str, list[pytest.Item]] = {}
+        self._measured: dict[str, list[str]] = {}
+
+    # -- choosing
+
+    @property
+    def registry(self) -> Registry:
+        if self._registry is None:
+            try:
+                self._registry = Registry(self.config.rootpath, self.config.getoption("sandbox_option"))
+            except UsageError as error:
+                raise pytest.UsageError(str(error)) from None
+        return self._registry
+
+    @property
+    def names(self) -> Sequence[str]:
+        """Chosen providers; ``UsageError`` for one that does not exist."""
+        names: Sequence[str] = options.get(self.config, "provider") or (default_provider(),)
+        try:
+            self.registry.check(names)
+        except UsageError as error:
+            raise pytest.UsageError(str(error)) from None
+        return names
+
+    def check(self) -> None:
+        """Refuse a mistake in the options before anything is collected. ``UsageError``."""
+        for name in self.names:
+            try:
+                self.registry.spec(name)
+            except UsageError as error:
+                raise pytest.UsageError(str(error)) from None
+
+    def parametrize(self, metafunc: pytest.Metafunc) -> None:
+        """A bench runs for each provider and level; a test that only uses a sandbox for each provider."""
+        try:
+            names = self.names
+            levels = options.get(self.config, "concurrency")
+        except pytest.UsageError as error:
+            pytest.exit(f"sandboxbench: {error}", returncode=pytest.ExitCode.USAGE_ERROR)
+        metafunc.parametrize("sandbox_provider", names, ids=names, indirect=True)
+        if "sandbox_bench" in metafunc.fixturenames and not _is_parametrized(metafunc, "concurrency"):
+            metafunc.parametrize("concurrency", levels, ids=[f"c{level}" for level in levels])
+
+    # -- collecting
+
+    def adopt(self, nodes: Sequence[object]) -> None:
+        """Let asynchronous tests with our fixtures run on the session's event loop, where the providers' clients live."""
+        for node in nodes:
+            if isinstance(node, pytest.Item) and is_ours(node) and _is_coroutine(node):
+                marker = node.get_closest_marker("asyncio")
+                if marker is None or "loop_scope" not in marker.kwargs:
+                    node.add_marker(pytest.mark.asyncio(loop_scope="session"), append=False)
+
+    def filter(self, items: Sequence[pytest.Item]) -> None:
+        """pytest-benchmark's words for choosing tests hold for ours too."""
+        mark_items(self.config, items, is_ours)
+
+    def group(self, items: Sequence[pytest.Item]) -> None:
+        """After deselection: what is selected, and which tests are views on one block."""
+        ours = [item for item in items if is_ours(item)]
+        check_collection(self.config, ours=bool(ours))
+        self.selected = len(ours)
+        self._members = {}
+        for item in ours:
+            if "sandbox_bench" in item.fixturenames:  # type: ignore[attr-defined]
+                self._members.setdefault(self._block_id(item), []).append(item)
+
+    def mark(self, node: pytest.Item) -> BenchMark:
+        return read(node)
+
+    def _block_id(self, node: pytest.Item) -> str:
+        """Tests of one scenario share a block; a bench of a person's own is a block by itself. The provider is not part of it."""
+        level = _params(node).get("concurrency", 1)
+        operation = self.mark(node).operation
+        inside = ",".join(f"{k}={v}" for k, v in self.variants(node))
+        if operation is not None and (operation in OPERATIONS or _is_scenario(operation)):
+            name = scenario_of(operation).name
+        else:
+            name = f"{node.path.stem}.{getattr(node, 'originalname', node.name)}"
+        return f"{name}{'{' + inside + '}' if inside else ''}@{level}"
+
+    def variants(self, node: pytest.Item) -> tuple[tuple[str, str], ...]:
+        """Parameters of a test beside provider and level: they become variants of its series."""
+        others = {k: v for k, v in _params(node).items() if k not in ("sandbox_provider", "concurrency")}
+        return tuple(sorted((_safe(name), _safe(value)) for name, value in others.items()))
+
+    # -- measuring
+
+    def start(self) -> Measuring:
+        """Make the measuring part, in the process that measures."""
+        config, wishes = self.config, self.wishes
+        shared: Mapping[str, Any] = getattr(config, "workerinput", {}).get("sandboxbench", {})
+        run_id = shared.get("run_id") or new_run_id()
+        worker = getattr(config, "workerinput", {}).get("workerid", "")
+        settings = Settings(
+            rounds=options.get(config, "samples"),
+            warmup=options.get(config, "warmup") if options.given(config, "warmup") else wishes.warmup_rounds,
+            seed=options.get(config, "seed"),
+            timeout_s=options.get(config, "timeout"),
+            max_time_s=options.get(config, "max-seconds") or wishes.max_time_s,
+            min_rounds=wishes.min_rounds or 1,
+            quick=wishes.disabled,
+        )
+        measuring = self.measuring = Measuring(
+            self.registry,
+            settings,
+            run_id=run_id,
+            folder=Path(shared.get("records") or records_folder(config, run_id)),
+            spool_name=f"samples-{worker}.jsonl" if worker else "samples.jsonl",
+            progress=None if worker else Progress(config),
+        )
+        config.hook.pytest_sandboxbench_update_header(config=config, header=measuring.header)
+        self.header = measuring.header
+        return measuring
+
+    def bench(self, node: pytest.Item, level: int) -> SandboxBench:
+        if not _is_coroutine(node):
+            raise pytest.UsageError(
+                f"{node.nodeid}: sandbox_bench is awaited, so the test is a coroutine: write `async def "
+                f"{getattr(node, 'originalname', node.name)}(...)`"
+            )
+        return SandboxBench(self, node, level)
+
+    async def measure(
+        self, node: pytest.Item, level: int, scenario: Scenario, operations: Sequence[str]
+    ) -> list[Series]:
+        """The series of this test's provider; the first test of a block that gets here measures all of it."""
+        measuring = self.measuring
+        assert measuring is not None
+        provider, block_id = provider_name(node), self._block_id(node)
+        lacking = measuring.lacks(provider, scenario)
+        if lacking:
+            pytest.skip(f"{provider} {lacking}")
+        if block_id not in self._measured:
+            await self._run(node, block_id, level, scenario)
+        keys = [
+            key
+            for key in self._measured[block_id]
+            if (series := self.results.get(key)) is not None
+            and series.key.provider == provider
+            and series.key.operation in operations
+        ]
+        node.stash.setdefault(PAYLOAD, {})["series"] = keys
+        return [series for key in keys if (series := self.results.get(key)) is not None]
+
+    async def _run(self, node: pytest.Item, block_id: str, level: int, scenario: Scenario) -> None:
+        measuring = self.measuring
+        assert measuring is not None
+        members = self._members.get(block_id, [node])
+        marks = [self.mark(member) for member in members]
+        names = list(dict.fromkeys(provider_name(member) for member in members))
+        block = await measuring.plan(
+            block_id,
+            scenario,
+            level,
+            names,
+            samples=max((m.samples for m in marks if m.samples is not None), default=None),
+            warmup=max((m.warmup for m in marks if m.warmup is not None), default=None),
+            variants=self.variants(node),
+        )
+        try:
+            await measuring.run(block)
+        finally:
+            text = measuring.last_block
+            self._measured[block_id] = self.absorb(text)
+            node.stash[PAYLOAD] = {"rows": text.decode("ascii", "backslashreplace")}
+
+    def missing(self, node: pytest.Item, name: str, answer: Preflight) -> NoReturn:
+        """A provider cannot run here: a skip with its cure, a failure under --sandbox-strict."""
+        self.absent[name] = answer
+        text = f"{name} is not ready: {answer.reason}. {answer.cure}"
+        if options.strict(self.config):
+            pytest.fail(text, pytrace=False)
+        pytest.skip(text)
+
+    # -- results
+
+    def absorb(self, text: bytes) -> list[str]:
+        """Take samples in; returns the keys of their series."""
+        import msgspec
+
+        keys: dict[str, None] = {}
+        for row in msgspec.json.Decoder(Row).decode_lines(text):
+            self.results.add(row)
+            keys[row.series] = None
+        return list(keys)
+
+    def attach(self, item: pytest.Item, report: pytest.TestReport) -> None:
+        """Hand what a test measured to whoever shows it, on its report: in this process or in xdist's controller."""
+        if report.when == "teardown" or not is_ours(item):
+            return
+        if report.when == "setup" and report.passed:
+            return
+        payload = {"selected": self.selected, **item.stash.get(PAYLOAD, {})}
+        if "rows" in payload:
+            payload["header"] = self.header
+        report.sandboxbench = payload  # type: ignore[attr-defined]
+
+    def receive(self, report: pytest.TestReport, payload: Mapping[str, Any]) -> None:
+        """In the process that shows results: take a worker's samples in, and publish the test's series."""
+        if hasattr(report, "node"):  # it came from a worker
+            self.selected = max(self.selected, payload["selected"])
+            if "rows" in payload:
+                self.absorb(payload["rows"].encode("ascii"))
+                self.header = payload["header"]
+        for key in payload.get("series", ()):
+            series = self.results.get(key)
+            if series is not None:
+                name = report.nodeid.rpartition("::")[2]
+                publish(
+                    self.config,
+                    PublishedSeries(name, series.key, series.latencies, extra_info(series, self.header), figures(series)),
+                )
+
+    @property
+    def folder(self) -> Path | None:
+        """Where the records of this run are, once there are any."""
+        run = self.header.get("folder")
+        return Path(run) if run else None
+
+    def exit_status(self, status: int) -> int:
+        """pytest's own status, unless a worse thing is known: a leak or regression 1, nothing measured 5."""
+        leaked = self.measuring is not None and bool(self.measuring.left)
+        if status in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
+            if leaked or regressions(self.config):
+                return pytest.ExitCode.TESTS_FAILED
+            if self.selected and not len(self.results) and not self.config.option.collectonly and not self.wishes.skip:
+                return pytest.ExitCode.NO_TESTS_COLLECTED
+        return status
+
+
+def default_provider() -> str:
+    import sys
+
+    return "bubblewrap" if sys.platform == "linux" else "null"
+
+
+def records_folder(config: pytest.Config, run_id: str) -> Path:
+    """Where the records of this run go. ``UsageError`` for a folder that holds another run's."""
+    chosen = options.get(config, "records")
+    if chosen is None:
+        base = config.rootpath / ".sandboxbench"
+        try:
+            base.mkdir(exist_ok=True)
+            if not (base / ".gitignore").exists():
+                (base / ".gitignore").write_text("# Raw records of benchmark runs.\n*\n", encoding="ascii")
+        except OSError:
+            pass  # said with the records that cannot be written
+        return base / run_id
+    folder = config.invocation_params.dir / chosen
+    if (folder / "run.json").exists() or folder.is_file():
+        raise pytest.UsageError(f"--sandbox-records {chosen}: it holds records already; name a new or empty folder")
+    return folder
+
+
+def is_ours(item: pytest.Item) -> bool:
+    return "sandbox_provider" in getattr(item, "fixturenames", ())
+
+
+def _params(node: pytest.Item) -> Mapping[str, Any]:
+    callspec = getattr(node, "callspec", None)
+    return callspec.params if callspec is not None else {}
+
+
+def _is_scenario(name: str) -> bool:
+    from .load.operations import SCENARIOS
+
+    return name in SCENARIOS
+
+
+def _is_coroutine(item: pytest.Item) -> bool:
+    from inspect import iscoroutinefunction
+
+    return iscoroutinefunction(getattr(item, "function", None))
+
+
+def _is_parametrized(metafunc: pytest.Metafunc, name: str) -> bool:
+    for marker in metafunc.definition.iter_markers("parametrize"):
+        names = marker.args[0] if marker.args else marker.kwargs.get("argnames", "")
+        if name in (names.replace(" ", "").split(",") if isinstance(names, str) else names):
+            return True
+    return False
+
+
+def _safe(value: object) -> str:
+    """A parameter's name or value as it may stand in a series key."""
+    return _UNSAFE.sub("_", str(value))[:60] or "_"

@@ -1,0 +1,22 @@
+"""Where this plugin keeps its state: keys of pytest's stashes. No module holds any."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from .baseline.bridge import Wishes
+    from .session import BenchSession
+
+__all__ = ["PAYLOAD", "SESSION", "WISHES"]
+
+SESSION: pytest.StashKey[BenchSession] = pytest.StashKey()
+"""On the config: the benches of this session, once there are any."""
+
+WISHES: pytest.StashKey[Wishes] = pytest.StashKey()
+"""On the config: what pytest-benchmark's options ask of our measuring."""
+
+PAYLOAD: pytest.StashKey[dict[str, Any]] = pytest.StashKey()
+"""On an item: what it measured, on its way to its report."""
