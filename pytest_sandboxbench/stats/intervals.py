@@ -231,7 +231,8 @@ def _ranks(n: int, q: float, confidence: float, side: Side) -> tuple[int, int]:
     error = (1.0 - confidence) / (2.0 if side == "both" else 1.0)
     below = 0 if side == "upper" else lower_rank(n, q, error)
     above = n + 1 if side == "lower" else n + 1 - lower_rank(n, 1.0 - q, error)
-    # At a confidence near one half the ranks may pass the interpolated estimate. Outwards is always safe.
+    # For an extreme q of few values, or a low confidence, a rank may stop short of the interpolated estimate.
+    # Outwards is always safe.
     position = (n - 1) * q + 1.0
     return min(below, math.floor(position)), max(above, math.ceil(position))
 
