@@ -84,7 +84,8 @@ class Stage:
     def call(self, operation: str, sandbox: str = "", tried: str = "") -> Iterator[Call]:
         """Book one call, from here to the end of the block, with its outcome."""
         self.calls[operation] += 1
-        cure = f"the script of {self.instance} says so: --sandbox-option {self.instance}.KEY=VALUE changes it"
+        key = "exec" if operation == "stream" else operation
+        cure = f"scripted: --sandbox-option {self.instance}.{key}=SECONDS changes it"
         call = Call(operation, sandbox, loop_ns(), tried or operation, cure)
         try:
             yield call
