@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from ..model import Owner
@@ -19,8 +19,8 @@ from ..model import Owner
 __all__ = [
     "EXEC_LABEL",
     "OWNER_LABEL",
+    "PROVIDER_LABEL",
     "SANDBOX_LABEL",
-    "belongs_to_run",
     "descendants",
     "kill_labelled",
     "labelled",
@@ -40,10 +40,6 @@ PROVIDER_LABEL = "SANDBOXBENCH_PROVIDER"
 def labels_for(owner: Owner, provider: str, sandbox: str) -> dict[str, str]:
     """The environment variables by which a process of ours is known, whoever looks for it."""
     return {OWNER_LABEL: owner.label(), PROVIDER_LABEL: provider, SANDBOX_LABEL: sandbox}
-
-
-def belongs_to_run(found: Mapping[str, str], run_id: str | None) -> bool:
-    return run_id is None or found.get(OWNER_LABEL, "").partition("/")[0] == run_id
 
 
 def _stat(pid: int) -> list[str]:
@@ -123,6 +119,8 @@ def send(targets: Iterable[int], number: int) -> None:
 
 def kill_labelled(key: str, value: str, *, below: int | None = None, spare: int | None = None) -> None:
     """Kill every process with this label, and all below process ``below`` whatever their labels; never ``spare``.
+
+    ``below`` itself only by its label.
 
     Repeats until a look finds none: what is being killed may start others meanwhile.
     """

@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 
 from pytest_sandboxbench.model import Output
-from pytest_sandboxbench.providers import proc, processes
-from pytest_sandboxbench.providers.processes import Command, Ended, Processes
+from pytest_sandboxbench.providers import one_process, proc
+from pytest_sandboxbench.providers.one_process import Command, Ended, Wake
+from pytest_sandboxbench.providers.processes import Processes
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="local sandboxes need a POSIX system")
 PY = sys.executable
@@ -69,7 +70,7 @@ def test_a_command_that_does_not_read_its_stdin_is_no_error(launcher: Processes)
 
 
 def test_more_output_than_is_kept_kills_the_command(launcher: Processes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(processes, "MAX_OUTPUT", 1 << 20)
+    monkeypatch.setattr(one_process, "MAX_OUTPUT", 1 << 20)
     assert run(launcher, "yes").why == "output"
 
 
@@ -97,7 +98,7 @@ def test_a_deadline_kills_the_whole_group(launcher: Processes) -> None:
 def test_a_command_that_the_kill_function_spares_is_killed_all_the_same(launcher: Processes) -> None:
     start = time.monotonic()
     assert run(launcher, "sleep", "60", deadline_s=0.1, kill=lambda pid: None).exit_code == -9
-    assert time.monotonic() - start < 0.1 + processes.REAP_S + 0.3
+    assert time.monotonic() - start < 0.1 + one_process.REAP_S + 0.3
 
 
 def test_a_cancelled_caller_leaves_nothing(launcher: Processes) -> None:
@@ -128,7 +129,7 @@ def test_what_succeeded_while_it_was_cancelled_is_undone(launcher: Processes) ->
         running = asyncio.Event()
         loop = asyncio.get_running_loop()
 
-        def work(wake: processes.Wake) -> str:
+        def work(wake: Wake) -> str:
             loop.call_soon_threadsafe(running.set)
             while not wake.cancelled:
                 time.sleep(0.001)
@@ -224,6 +225,6 @@ def test_what_the_threads_gave_up_their_children_never_had() -> None:
 
 
 def test_the_way_without_pidfd_says_the_same(launcher: Processes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(processes, "_watch", processes._communicate)
+    monkeypatch.setattr(one_process, "_watch", one_process._communicate)
     assert run(launcher, "sh", "-c", "cat; exit 7", stdin=b"x" * (1 << 20)) == Ended(7, b"x" * (1 << 20))
     assert run(launcher, "sleep", "60", deadline_s=0.1).why == "deadline"

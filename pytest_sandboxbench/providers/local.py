@@ -1,0 +1,213 @@
+"""What the two local systems have in common: the holder of a sandbox, the guest's environment, results as errors."""
+
+from __future__ import annotations
+
+import errno
+import itertools
+import json
+import os
+import select
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+
+from ..errors import ExecFailed, ExecTimeout, SandboxError, SandboxGone
+from ..model import ExecResult, Output
+from . import proc
+from .guest_python import GuestPython
+from .one_process import MAX_OUTPUT, Command, Ended, Wake, start
+
+__all__ = [
+    "LIMITS",
+    "PATH",
+    "Holder",
+    "HolderFailed",
+    "base_env",
+    "exec_token",
+    "no_processes",
+    "outputs",
+    "start_holder",
+    "to_result",
+]
+
+PATH = "/usr/local/bin:/usr/bin:/bin"
+LIMITS = ("vcpus", "memory_mib", "pids")
+"""Fields of a spec that limit what a sandbox may use."""
+_counter = itertools.count(1)
+
+
+class HolderFailed(Exception):
+    """The holder did not come up. ``why``: ``exit``, ``deadline`` or ``cancelled``; ``said`` is its stderr."""
+
+    def __init__(self, why: str, said: str = "") -> None:
+        self.why = why
+        self.said = said
+        super().__init__(why, said)
+
+
+@dataclass(slots=True)
+class Holder:
+    """The process that keeps a sandbox alive: ``cat`` on a pipe that ends with the harness.
+
+    ``process`` is what we started, ``pid`` the sandbox's first process and ``started`` its start time.
+    """
+
+    process: subprocess.Popen[bytes]
+    pid: int
+    started: str
+
+    def alive(self) -> bool:
+        """Does not reap: while it is not reaped, its pid and its process group are nobody else's."""
+        if self.process.returncode is not None:
+            return False
+        if sys.platform != "linux":
+            return True
+        return os.waitid(os.P_PID, self.process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
+
+    def release(self, timeout_s: float) -> bool:
+        """Close its pipe and reap it; False when it does not end."""
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        try:
+            self.process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
+
+
+def start_holder(command: Command, wake: Wake, deadline: float, *, info_fd: int | None = None) -> Holder:
+    """Start ``cat`` (or what ends in it) and wait until it echoes one byte: only then everything before it is done.
+
+    ``info_fd`` is the reading end of bwrap's ``--info-fd``, whose JSON comes in pieces. ``HolderFailed`` otherwise,
+    with nothing left behind.
+    """
+    process = start(command, pipe_stdin=True)
+    for fd in command.pass_fds:
+        os.close(fd)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    assert process.stderr is not None
+    try:
+        why = _await_echo(process, wake, deadline)
+        if why == "ready":
+            pid = process.pid if info_fd is None else _child_pid(info_fd)
+            started = proc.start_time(pid) or ""
+            process.stdout.close()
+            process.stderr.close()
+            return Holder(process, pid, started)
+    except BaseException:
+        _discard(process, command.kill)
+        raise
+    if why == "exit":
+        os.set_blocking(process.stderr.fileno(), False)
+        said = process.stderr.read(65536) or b""
+        code = process.wait()
+        _discard(process, command.kill)
+        raise HolderFailed("exit", said.decode(errors="replace").strip() or f"it exited with {code} and said nothing")
+    _discard(process, command.kill)
+    raise HolderFailed(why)
+
+
+def _await_echo(process: subprocess.Popen[bytes], wake: Wake, deadline: float) -> str:
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        os.write(process.stdin.fileno(), b"\n")
+    except BrokenPipeError:
+        return "exit"
+    poll = select.poll()
+    poll.register(process.stdout, select.POLLIN)
+    poll.register(wake, select.POLLIN)
+    while not wake.cancelled:
+        left = deadline - time.monotonic()
+        if left <= 0:
+            return "deadline"
+        if process.stdout.fileno() in dict(poll.poll(left * 1000)):
+            return "ready" if os.read(process.stdout.fileno(), 1) else "exit"
+    return "cancelled"
+
+
+def _child_pid(info_fd: int) -> int:
+    data = b""
+    while piece := os.read(info_fd, 4096):
+        data += piece
+    return int(json.loads(data)["child-pid"])
+
+
+def _discard(process: subprocess.Popen[bytes], kill: Callable[[int], object]) -> None:
+    kill(process.pid)
+    process.kill()
+    process.wait()
+    for pipe in (process.stdin, process.stdout, process.stderr):
+        assert pipe is not None
+        pipe.close()
+
+
+def base_env(python: GuestPython | None, python_folder: str | None, *, home: str, tmp: str) -> dict[str, str]:
+    """The environment that every guest process starts from: nothing of the harness's own."""
+    folder = python_folder or (python.folder if python is not None else "")
+    path = f"{folder}:{PATH}" if folder else PATH
+    return {"HOME": home, "PATH": path, "LANG": "C.UTF-8", "TMPDIR": tmp, "USER": "sandbox", "LOGNAME": "sandbox"}
+
+
+def exec_token(sandbox: str) -> str:
+    """A label of one command, by which what it started is found however often that forked."""
+    return f"{sandbox}.{next(_counter)}"
+
+
+def to_result(ended: Ended, tried: str, sandbox: str, after_s: float, *, gone: bool) -> ExecResult:
+    """``ExecTimeout``, ``SandboxGone`` or ``ExecFailed`` unless the command came to an end of its own."""
+    error = failure(ended, tried, sandbox, after_s, gone=gone)
+    if error is not None:
+        raise error
+    return ExecResult(ended.exit_code, ended.stdout, ended.stderr)
+
+
+def failure(ended: Ended, tried: str, sandbox: str, after_s: float, *, gone: bool) -> SandboxError | None:
+    if ended.why == "deadline":
+        return ExecTimeout(
+            tried,
+            sandbox=sandbox,
+            after_s=after_s,
+            said=ended.stderr[-500:].decode(errors="replace"),
+            cure="everything that the command started was killed; give it a longer deadline",
+        )
+    if ended.why == "output":
+        cure = "write it to a file in the sandbox and read that"
+        return ExecFailed(tried, sandbox=sandbox, after_s=after_s, said=f"more than {MAX_OUTPUT} bytes", cure=cure)
+    if gone:
+        said = ended.stderr[-500:].decode(errors="replace")
+        return SandboxGone(tried, sandbox=sandbox, after_s=after_s, said=said, cure="create a new one")
+    return None
+
+
+def no_processes(error: OSError, tried: str, kind: type[SandboxError], sandbox: str = "") -> SandboxError:
+    """The host could not start a process: which of its limits, and what to do."""
+    cure = {
+        "EMFILE": "raise the limit of open files: ulimit -n 65536",
+        "ENFILE": "the host has no more open files: sysctl fs.file-max",
+        "EAGAIN": "raise the limit of processes: ulimit -u, or the pids limit of the harness's cgroup",
+        "ENOMEM": "the host has no memory left: lower the concurrency",
+    }.get(errno.errorcode.get(error.errno or 0, ""), "")
+    return kind(tried, sandbox=sandbox, said=str(error), cure=cure)
+
+
+async def outputs(
+    pieces: AsyncIterator[Output | Ended], tried: str, sandbox: str, begin: float, gone: Callable[[Ended], bool]
+) -> AsyncIterator[Output]:
+    """The protocol's stream from a launcher's: the end becomes an item with the exit code, or an error."""
+    try:
+        async for piece in pieces:
+            if isinstance(piece, Output):
+                yield piece
+                continue
+            error = failure(piece, tried, sandbox, time.monotonic() - begin, gone=gone(piece))
+            if error is not None:
+                raise error
+            yield Output("exit", exit_code=piece.exit_code)
+    except OSError as error:
+        raise no_processes(error, tried, ExecFailed, sandbox) from error
+    finally:
+        await pieces.aclose()  # type: ignore[attr-defined]

@@ -1,0 +1,38 @@
+"""What the tests of real providers share: an owner of their own, and a look for what they left behind."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pytest_sandboxbench.model import Owner
+from pytest_sandboxbench.providers import proc
+
+
+def cgroups_of_ours() -> set[str]:
+    found: set[str] = set()
+    for line in Path("/proc/self/mountinfo").read_text().splitlines() if sys.platform == "linux" else []:
+        if " - cgroup" in line:
+            root = Path(line.split()[4])
+            found.update(str(path) for path in root.rglob("sandboxbench-*") if path.is_dir())
+    return found
+
+
+@pytest.fixture
+def owner() -> Iterator[Owner]:
+    """An owner that nobody else has. Afterwards nothing of it may be left: process, folder or cgroup."""
+    pid = os.getpid()
+    cgroups = cgroups_of_ours()
+    owner = Owner(f"test-{uuid.uuid4().hex[:8]}", socket.gethostname(), pid, proc.start_time(pid) or "0")
+    yield owner
+    left = [(pid, found) for pid in proc.pids() if (found := proc.labels(pid)).get(proc.OWNER_LABEL) == owner.label()]
+    assert not left, "processes"
+    folders = [str(path) for path in Path("/var/tmp").glob("sandboxbench-*/*/*") if owner.run_id in path.name]
+    assert not folders
+    assert not cgroups_of_ours() - cgroups
