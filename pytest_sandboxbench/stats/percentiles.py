@@ -43,8 +43,8 @@ def percentile(sorted_values: Sequence[float], q: float) -> float:
     if share == 0.0:
         return float(below)
     above = sorted_values[index + 1]
-    # Rounding may carry the sum past its right neighbour; with the cap the result is monotone in q.
-    return float(min(below + (above - below) * share, above))
+    # This form is monotone in q, rounding included: a share below 1 takes at least the last bit off the difference.
+    return float(below + (above - below) * share)
 
 
 def median(sorted_values: Sequence[float]) -> float:

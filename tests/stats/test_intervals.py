@@ -4,6 +4,7 @@ import math
 import random
 import time
 from itertools import chain
+from statistics import NormalDist
 
 import pytest
 from hypothesis import example, given, settings
@@ -21,6 +22,7 @@ from pytest_sandboxbench.stats import (
     ratio_interval,
     success_interval,
 )
+from pytest_sandboxbench.stats.intervals import _expanded
 
 INF = math.inf
 values = st.lists(st.floats(min_value=0.0, max_value=1e12), min_size=1, max_size=120)
@@ -245,6 +247,13 @@ def test_few_rounds_are_covered_too() -> None:
     for seed in range(runs):
         covered += 1.0 in cluster_interval(bursts(rng, 6, 8), 0.5, resamples=1000, seed=seed)
     assert covered / runs >= 0.90
+
+
+@pytest.mark.parametrize(("rounds", "student"), [(6, 2.5706), (10, 2.2622), (20, 2.0930), (60, 2.0010), (128, 1.9788)])
+def test_bootstrap_tail_is_moved_out_to_students_t(rounds: int, student: float) -> None:
+    # student: the 97.5 % point of Student's t with rounds - 1 degrees of freedom, from the usual table
+    reach = -NormalDist().inv_cdf(_expanded(0.025, rounds))
+    assert reach == pytest.approx(student * math.sqrt(rounds / (rounds - 1)), abs=1e-3)
 
 
 def test_fewer_than_six_rounds_have_no_interval() -> None:
