@@ -9,7 +9,7 @@ import pytest
 
 from .load.guard import GuardedSandbox
 from .load.lanes import Lane
-from .load.operations import Scenario, command_scenario, scenario_of
+from .load.operations import Scenario, command_scenario, scenario_of, shown_operations
 from .records.series import Series
 from .report.table import describe_row, row_of
 from .report.text import harmless
@@ -71,8 +71,7 @@ class SandboxBench:
                     f"{self._node.nodeid}: measure() needs a function, or the marker: "
                     '@pytest.mark.sandbox_bench("startup")'
                 )
-            scenario = scenario_of(name)
-            return await self._view(scenario, (name,) if name in scenario.operations else scenario.operations[:1])
+            return await self._view(scenario_of(name), shown_operations(name))
         name = operation or self._session.mark(self._node).operation or _test_name(self._node)
 
         async def live(lane: Lane) -> None:

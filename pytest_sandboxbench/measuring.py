@@ -26,7 +26,7 @@ from .records.redaction import hide_arguments
 from .records.schema import SCHEMA, encode, lines
 from .records.spool import Spool, write_header
 
-__all__ = ["FLOOR", "Measuring", "Settings", "new_run_id"]
+__all__ = ["FLOOR", "Measuring", "Settings", "ask", "new_run_id"]
 
 FLOOR = "null"
 PREFLIGHT_S = 1.0
@@ -52,6 +52,40 @@ class Settings:
 def new_run_id() -> str:
     """Sorts by time, and two runs of one second differ."""
     return time.strftime("%Y%m%d-%H%M%S", time.gmtime()) + "-" + secrets.token_hex(3)
+
+
+def _asked(block: Block, asked: Mapping[str, Sequence[str]] | None) -> dict[str, list[str]]:
+    everything = block.scenario.operations
+    if asked is None:
+        return {name: list(everything) for name in block.providers}
+    shown = {name: [op for op in everything if op in asked.get(name, ())] for name in block.providers}
+    if block.floor is not None:
+        shown[block.floor] = [op for op in everything if any(op in operations for operations in shown.values())]
+    return shown
+
+
+async def ask(registry: Registry, name: str) -> Preflight:
+    """Whether a provider can run here; it gets a second. ``UsageError`` for settings that it does not have."""
+    answer, provider = await _ask_provider(registry, name)
+    if provider is not None:
+        await provider.aclose()
+    return answer
+
+
+async def _ask_provider(registry: Registry, name: str) -> tuple[Preflight, Provider | None]:
+    try:
+        provider = registry.make(name)
+    except UsageError:
+        raise
+    except Exception as error:
+        return Preflight(False, f"it cannot be loaded: {describe(error)}", "reinstall the package that brings it"), None
+    try:
+        async with asyncio.timeout(PREFLIGHT_S):
+            return await provider.preflight(), provider
+    except TimeoutError:
+        return Preflight(False, f"it did not answer within {PREFLIGHT_S:g} s", "see `sandboxbench doctor`"), provider
+    except Exception as error:
+        return Preflight(False, describe(error), "a preflight must not raise: report it to its author"), provider
 
 
 class Measuring:
@@ -110,38 +144,37 @@ class Measuring:
         return known
 
     async def _ask(self, name: str) -> Preflight:
-        try:
-            self._specs[name] = self._registry.spec(name)
-            provider = self._registry.make(name)
-        except UsageError:
-            raise
-        except Exception as error:
-            return Preflight(False, f"it cannot be loaded: {describe(error)}", "reinstall the package that brings it")
+        answer, provider = await _ask_provider(self._registry, name)
+        if provider is None:
+            return answer
+        self._specs[name] = self._registry.spec(name)
         self._providers[name] = provider
-        try:
-            async with asyncio.timeout(PREFLIGHT_S):
-                answer = await provider.preflight()
-        except TimeoutError:
-            return Preflight(False, f"it did not answer within {PREFLIGHT_S:g} s", "see `sandboxbench doctor`")
-        except Exception as error:
-            return Preflight(False, describe(error), "this is a defect of the provider's preflight")
         if answer.ready:
-            capabilities = provider.capabilities
-            self.header["providers"][name] = {
-                "kind": self._registry.kind(name),
-                "isolation": capabilities.isolation,
-                "hosted": capabilities.hosted,
-                "pause": list(capabilities.pause),
-                "limits": sorted(capabilities.limits),
-                "options": dict(self._registry.options(name)),
-                "facts": dict(answer.facts),
-                "spans": {
-                    s.operation: {"start": s.start, "end": s.end, "clock": s.clock, "resolution_s": s.resolution_s,
-                                  "polling": s.polling, "state": s.state}
-                    for s in capabilities.spans
-                },
-            }
+            self.header["providers"][name] = self._describe(name, provider, answer)
         return answer
+
+    def _describe(self, name: str, provider: Provider, answer: Preflight) -> dict[str, Any]:
+        capabilities = provider.capabilities
+        return {
+            "kind": self._registry.kind(name),
+            "isolation": capabilities.isolation,
+            "hosted": capabilities.hosted,
+            "pause": list(capabilities.pause),
+            "limits": sorted(capabilities.limits),
+            "options": dict(self._registry.options(name)),
+            "facts": dict(answer.facts),
+            "spans": {
+                span.operation: {
+                    "start": span.start,
+                    "end": span.end,
+                    "clock": span.clock,
+                    "resolution_s": span.resolution_s,
+                    "polling": span.polling,
+                    "state": span.state,
+                }
+                for span in capabilities.spans
+            },
+        }
 
     def provider(self, name: str) -> Provider:
         """A provider whose preflight said ready."""
@@ -190,7 +223,8 @@ class Measuring:
 
     async def _floor(self, names: Sequence[str], scenario: Scenario) -> str | None:
         """The bare process stands beside local systems; beside a hosted or scripted one it would say nothing."""
-        local = [n for n in names if not (self.provider(n).capabilities.hosted or self.provider(n).capabilities.isolation == "scripted")]
+        kinds = [(name, self.provider(name).capabilities) for name in names if name != FLOOR]
+        local = [name for name, can in kinds if not can.hosted and can.isolation != "scripted"]
         if self._settings.quick or not local:
             return None
         if not (await self.preflight(FLOOR)).ready or self.lacks(FLOOR, scenario):
@@ -202,8 +236,12 @@ class Measuring:
         """The samples of the block that ran last, whole or not, as JSON lines; they are on disk by then."""
         return b"".join(self._block_lines)
 
-    async def run(self, block: Block) -> None:
-        """Measure a block. Interrupted, ``last_block`` holds what was measured until then."""
+    async def run(self, block: Block, asked: Mapping[str, Sequence[str]] | None = None) -> None:
+        """Measure a block. Interrupted, ``last_block`` holds what was measured until then.
+
+        ``asked`` names, by provider, the operations that a person selected: the report shows those, and their floor.
+        A block always measures all operations of its scenario.
+        """
         self._define(block.scenario.operations)
         record: dict[str, Any] = {
             "id": block.id,
@@ -212,7 +250,8 @@ class Measuring:
             "shape": block.shape,
             "providers": list(block.providers),
             "floor": block.floor,
-            "expected": {name: list(block.scenario.operations) for name in block.providers},
+            "operations": list(block.scenario.operations),
+            "asked": _asked(block, asked),
             "rounds": block.plan.rounds,
             "warmup": block.plan.warmup,
             "load_average": load_average(),

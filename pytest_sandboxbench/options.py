@@ -113,13 +113,18 @@ def add_options(parser: pytest.Parser) -> None:
 
 
 def add_short_options(parser: pytest.Parser) -> None:
-    """``--provider`` for ``--sandbox-provider`` and so on; for the conftest of a suite of benches."""
+    """``--provider`` for ``--sandbox-provider`` and so on; for the conftest of a suite of benches.
+
+    A word that is taken, by somebody else or by a second copy of the suites, stays with who has it.
+    """
     group = parser.getgroup("sandboxbench")
     for name in SHORT:
         reader, _default, metavar, _text_ = _VALUES[name]
-        group.addoption(
-            f"--{name}", type=reader, default=None, metavar=metavar, dest=_dest(name), help=f"The same as --sandbox-{name}."
-        )
+        text = f"The same as --sandbox-{name}."
+        try:
+            group.addoption(f"--{name}", type=reader, default=None, metavar=metavar, dest=_dest(name), help=text)
+        except ValueError:
+            continue
 
 
 def _dest(name: str) -> str:

@@ -44,10 +44,26 @@ def pytest_configure(config: pytest.Config) -> None:
 
     config.stash[WISHES] = bridge.take_over(config)
     config.pluginmanager.register(_Results(config), "sandboxbench-results")
-    if options.given(config, "provider"):
+    if not hasattr(config, "workerinput") and config.getoption("dist", "no") != "no":
+        _join_xdist(config)
+    if options.given(config, "provider") or config.getoption("sandbox_option"):
         from .session import session_of
 
         session_of(config).check()
+
+
+def _join_xdist(config: pytest.Config) -> None:
+    from functools import cache
+
+    from .load.gang import ControllerHooks
+
+    @cache
+    def shared() -> Any:
+        from .session import share
+
+        return share(config)
+
+    config.pluginmanager.register(ControllerHooks(config, shared), "sandboxbench-gang")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -13,7 +13,8 @@ from . import options
 from .baseline.bridge import PublishedSeries, Wishes, check_collection, mark_items, publish, regressions
 from .bench import SandboxBench
 from .errors import UsageError
-from .load.operations import OPERATIONS, Scenario, scenario_of
+from .load.gang import announce
+from .load.operations import Scenario, scenario_of, shown_operations
 from .markers import BenchMark, read
 from .measuring import Measuring, Settings, new_run_id
 from .model import Preflight
@@ -24,7 +25,7 @@ from .report.progress import Progress
 from .report.published import extra_info, figures
 from .stash import PAYLOAD, SESSION, WISHES
 
-__all__ = ["BenchSession", "provider_name", "session_of"]
+__all__ = ["BenchSession", "provider_name", "session_of", "share"]
 
 _UNSAFE = re.compile(r"[^\w.+-]+")
 
@@ -81,10 +82,12 @@ class BenchSession:
     def check(self) -> None:
         """Refuse a mistake in the options before anything is collected. ``UsageError``."""
         for name in self.names:
-            try:
-                self.registry.spec(name)
-            except UsageError as error:
-                raise pytest.UsageError(str(error)) from None
+            if self.registry.options(name):
+                try:
+                    self.registry.spec(name)
+                    self.registry.make(name)
+                except UsageError as error:
+                    raise pytest.UsageError(str(error)) from None
 
     def parametrize(self, metafunc: pytest.Metafunc) -> None:
         """A bench runs for each provider and level; a test that only uses a sandbox for each provider."""
@@ -116,6 +119,7 @@ class BenchSession:
         ours = [item for item in items if is_ours(item)]
         check_collection(self.config, ours=bool(ours))
         self.selected = len(ours)
+        announce(self.config, [item.nodeid for item in ours])
         self._members = {}
         for item in ours:
             if "sandbox_bench" in item.fixturenames:  # type: ignore[attr-defined]
@@ -129,7 +133,7 @@ class BenchSession:
         level = _params(node).get("concurrency", 1)
         operation = self.mark(node).operation
         inside = ",".join(f"{k}={v}" for k, v in self.variants(node))
-        if operation is not None and (operation in OPERATIONS or _is_scenario(operation)):
+        if operation is not None and shown_operations(operation):
             name = scenario_of(operation).name
         else:
             name = f"{node.path.stem}.{getattr(node, 'originalname', node.name)}"
@@ -214,8 +218,14 @@ class BenchSession:
             warmup=max((m.warmup for m in marks if m.warmup is not None), default=None),
             variants=self.variants(node),
         )
+        asked: dict[str, list[str]] | None = {}
+        for member, mark in zip(members, marks, strict=True):
+            if asked is None or mark.operation is None:
+                asked = None
+            else:
+                asked.setdefault(provider_name(member), []).extend(shown_operations(mark.operation))
         try:
-            await measuring.run(block)
+            await measuring.run(block, asked)
         finally:
             text = measuring.last_block
             self._measured[block_id] = self.absorb(text)
@@ -285,6 +295,12 @@ class BenchSession:
         return status
 
 
+def share(config: pytest.Config) -> Mapping[str, str]:
+    """What xdist's workers must know to write into the same run: decided once, in the controller."""
+    run_id = new_run_id()
+    return {"run_id": run_id, "records": str(records_folder(config, run_id))}
+
+
 def default_provider() -> str:
     import sys
 
@@ -317,11 +333,6 @@ def _params(node: pytest.Item) -> Mapping[str, Any]:
     callspec = getattr(node, "callspec", None)
     return callspec.params if callspec is not None else {}
 
-
-def _is_scenario(name: str) -> bool:
-    from .load.operations import SCENARIOS
-
-    return name in SCENARIOS
 
 
 def _is_coroutine(item: pytest.Item) -> bool:

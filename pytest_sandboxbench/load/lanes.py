@@ -64,20 +64,30 @@ class Span:
         self.started_ns = now_ns()
         self.phases: dict[str, tuple[int, int]] = {}
         self.failed_phase = ""
+        self._running: tuple[str, int] | None = None
         self.sandbox = ""
         self.path = "cold"
 
     @contextlib.contextmanager
     def phase(self, name: str) -> Iterator[None]:
         # The first phase starts with the span itself, so that the phases add up to the whole.
-        started = now_ns() if self.phases else self.released_ns
+        self._running = (name, now_ns() if self.phases else self.released_ns)
         try:
             yield
         except BaseException:
-            self.failed_phase = name
+            self.end_phase(now_ns(), failed=True)
             raise
-        finally:
-            self.phases[name] = (started, now_ns())
+        else:
+            self.end_phase(now_ns(), failed=False)
+
+    def end_phase(self, ended: int, *, failed: bool) -> None:
+        """End the phase under way, if there is one."""
+        if self._running is not None:
+            name, started = self._running
+            self._running = None
+            self.phases[name] = (started, ended)
+            if failed:
+                self.failed_phase = name
 
 
 class Lane:
@@ -117,6 +127,7 @@ class Lane:
         self._sandbox: GuardedSandbox | None = None
         self._open: Span | None = None
         self._over = False
+        self._born = now_ns()
 
     # -- for scenarios
 
@@ -183,7 +194,10 @@ class Lane:
     # -- for the block
 
     def give_up(self, error: BaseException) -> None:
-        """The life ended with ``error``. If no sample tells of it yet, every operation not reached does."""
+        """The life ended with ``error``. If no sample tells of it yet, every operation not reached does.
+
+        Those were never started: their times are the life's, so that nothing ever reads as 0 ms.
+        """
         if self._open is not None:
             self._close(self._open, now_ns(), error)
         over, self._over = self._over, True
@@ -194,10 +208,11 @@ class Lane:
         for operation in self._operations:
             if operation not in reached:
                 key = self._key(operation, {})
-                self.samples.append(self._sample(key, at, at, at, {}, error, None))
+                self.samples.append(self._sample(key, self._born, self._born, at, {}, error, None))
 
     def _close(self, span: Span, ended: int, error: BaseException | None) -> None:
         self._open = None
+        span.end_phase(ended, failed=error is not None)
         if self._over:  # an abandoned call came back after all: its sample was written when it was given up
             return
         key = self._key(span.operation, span.variants)

@@ -19,7 +19,7 @@ from .guard import GuardedSandbox
 from .lanes import Lane
 from .state import check, check_file, held, plant
 
-__all__ = ["FILE_BYTES", "OPERATIONS", "SCENARIOS", "Operation", "Scenario", "command_scenario", "scenario_of"]
+__all__ = ["FILE_BYTES", "OPERATIONS", "SCENARIOS", "Operation", "Scenario", "command_scenario", "scenario_of", "shown_operations"]
 
 FILE_BYTES = 1024 * 1024
 
@@ -217,6 +217,13 @@ def command_scenario(argv: list[str], label: str) -> Scenario:
         await _run_cold(lane, argv, {"program": label}, None)
 
     return Scenario(f"command {label}", ("cold_run", "cold_run_total"), live)
+
+
+def shown_operations(name: str) -> tuple[str, ...]:
+    """What a bench of that name shows: the operation, or the first one of the scenario; nothing for a name of somebody's own."""
+    if name in OPERATIONS:
+        return (name,)
+    return SCENARIOS[name].operations[:1] if name in SCENARIOS else ()
 
 
 def scenario_of(operation: str) -> Scenario:

@@ -7,6 +7,7 @@ one message that names the instance, the key, the value, what is allowed and an 
 from __future__ import annotations
 
 import dataclasses
+import math
 import types
 import typing
 from collections.abc import Mapping
@@ -51,28 +52,38 @@ def _alternatives(hint: Any) -> tuple[Any, ...]:
 
 
 def _convert(hint: Any, value: Any) -> Any:
-    for kind in _alternatives(hint):
-        if kind is type(None):
-            if value is None or value == "none":
-                return None
-            continue
-        origin = typing.get_origin(kind)
-        if origin is tuple:
-            items = value.split(",") if isinstance(value, str) else list(value)
-            return tuple(str(item).strip() for item in items if str(item).strip())
-        if origin is typing.Literal:
-            if str(value) in typing.get_args(kind):
-                return str(value)
-            raise ValueError(value)
-        if kind is bool:
-            return value if isinstance(value, bool) else _word(value)
-        if isinstance(value, bool):
-            raise TypeError(value)
-        if kind in (int, float):
-            return kind(value)
-        if kind is str and isinstance(value, str | int | float):
+    """``value`` as the first of the hint's types that takes it; ``ValueError`` when none does."""
+    kinds = _alternatives(hint)
+    if type(None) in kinds and (value is None or value == "none"):
+        return None
+    for kind in kinds:
+        if kind is not type(None):
+            try:
+                return _convert_one(kind, value)
+            except (TypeError, ValueError):
+                continue
+    raise ValueError(value)
+
+
+def _convert_one(kind: Any, value: Any) -> Any:
+    origin = typing.get_origin(kind)
+    if origin is tuple:
+        items = value.split(",") if isinstance(value, str) else value if isinstance(value, list | tuple) else [value]
+        return tuple(str(item).strip() for item in items if str(item).strip())
+    if origin is typing.Literal:
+        if str(value) in typing.get_args(kind):
             return str(value)
-    raise TypeError(value)
+        raise ValueError(value)
+    if kind is bool:
+        return value if isinstance(value, bool) else _word(value)
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise TypeError(value)
+    if kind is str:
+        return str(value)
+    number = kind(value)
+    if not math.isfinite(number) or (isinstance(value, float) and number != value):
+        raise ValueError(value)
+    return number
 
 
 def _word(value: Any) -> bool:

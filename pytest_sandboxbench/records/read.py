@@ -34,7 +34,7 @@ class Run:
             for provider in block["providers"]:
                 out += [
                     f"{provider} {operation} @{block['level']}"
-                    for operation in block["expected"].get(provider, [])
+                    for operation in block["asked"].get(provider, [])
                     if (provider, operation, block["level"]) not in measured
                 ]
         return out

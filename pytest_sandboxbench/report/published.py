@@ -21,7 +21,7 @@ def extra_info(series: Series, header: Mapping[str, Any]) -> dict[str, Any]:
             for b in header.get("blocks", [])
             if series.key.provider in b["providers"]
             and b["level"] == series.key.level
-            and series.key.operation in b["expected"].get(series.key.provider, [])
+            and series.key.operation in b["operations"]
         ),
         {},
     )

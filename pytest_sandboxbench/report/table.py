@@ -65,14 +65,24 @@ def row_of(series: Series) -> Row:
     return Row(series, summary_of(series), False)
 
 
-def build(series: SeriesTable, header: Mapping[str, Any]) -> list[list[Row]]:
-    """Rows grouped by operation, variants and level, in the order of the definitions; providers as they were chosen."""
+def build(series: SeriesTable, header: Mapping[str, Any], *, everything: bool = False) -> list[list[Row]]:
+    """Rows grouped by operation, variants and level, in the order of the definitions; providers as they were chosen.
+
+    Shown is what was asked for; ``everything`` adds the operations that were measured along with it.
+    """
+    asked = {
+        (provider, operation, block["level"])
+        for block in header.get("blocks", [])
+        for provider, operations in block["asked"].items()
+        for operation in operations
+    }
     floors = {str(block["floor"]) for block in header.get("blocks", []) if block.get("floor")}
     operations = list(header.get("operations", {}))
     providers = list(header.get("providers", {}))
     groups: dict[tuple[Any, ...], list[Row]] = {}
     for one in series:
-        if not one.attempts:
+        shown = everything or (one.key.provider, one.key.operation, one.key.level) in asked
+        if not one.attempts or not shown:
             continue
         floor = _floor_of(one, series, floors)
         summary = summary_of(one, floor)

@@ -56,13 +56,11 @@ def test_text_and_typed_values_become_the_fields_type(key: str, value: Any, read
     assert type(getattr(settings, key)) is type(read)
 
 
-@pytest.mark.xfail(reason="the first alternative of a field decides, and none is the last")
 @pytest.mark.parametrize("key", ["key_file", "limit"])
 def test_none_can_be_written_on_the_command_line(key: str) -> None:
     assert getattr(read_settings(Settings, "box", {key: "none"}), key) is None
 
 
-@pytest.mark.xfail(reason="int() cuts off what TOML gives as 2.7")
 def test_a_number_is_not_cut_to_a_whole_one() -> None:
     with pytest.raises(UsageError):
         read_settings(Settings, "box", {"vcpus": 2.7})

@@ -1,0 +1,1 @@
+"""Baselines: what earlier runs and published tables say. ``bridge`` is all that knows pytest-benchmark."""

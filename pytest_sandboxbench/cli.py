@@ -1,0 +1,159 @@
+"""The command ``sandboxbench``: what can run here, what a run measured, and the suites to edit.
+
+Exit status: 0; 1 for a report that lacks rows or a machine that is not ready; 4 for a mistake in what was typed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+from . import __version__
+from .errors import UsageError
+
+if TYPE_CHECKING:
+    from .model import Preflight
+
+__all__ = ["main"]
+
+USAGE = 4
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        self.print_usage(sys.stderr)
+        self.exit(USAGE, f"{self.prog}: {message}\n")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = _Parser(prog="sandboxbench", description="Benchmarks of code sandboxes as pytest test suites.")
+    parser.add_argument("--version", action="version", version=f"pytest-sandboxbench {__version__}")
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND", parser_class=_Parser)
+
+    providers = commands.add_parser("providers", help="which providers are ready here, and what the others lack")
+    providers.add_argument("names", nargs="*", metavar="NAME", help="only these (default: all)")
+    providers.set_defaults(run=_providers)
+
+    doctor = commands.add_parser("doctor", help="whether this machine can measure, and what would disturb it")
+    doctor.set_defaults(run=_doctor)
+
+    report = commands.add_parser("report", help="print the tables of a run again, from its records")
+    report.add_argument("folder", nargs="?", type=Path, metavar="DIR", help="records (default: the newest in .sandboxbench/)")
+    report.add_argument("--width", type=int, help="columns to fill (default: the terminal's)")
+    report.add_argument("--partial", action="store_true", help="print what there is although planned rows have no samples")
+    report.add_argument("--all", action="store_true", help="also operations that were measured along with those asked for")
+    report.set_defaults(run=_report)
+
+    init = commands.add_parser("init", help="copy the suites out, for editing")
+    init.add_argument("folder", nargs="?", type=Path, default=Path("benches"), metavar="DEST", help="default: benches")
+    init.set_defaults(run=_init)
+
+    arguments = parser.parse_args(argv)
+    try:
+        status: int = arguments.run(arguments)
+        sys.stdout.flush()
+    except UsageError as error:
+        print(f"sandboxbench: {error}", file=sys.stderr)
+        return USAGE
+    except BrokenPipeError:
+        # The reader (head, less) has seen enough; without this Python complains once more at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    return status
+
+
+def _providers(arguments: argparse.Namespace) -> int:
+    answers = _preflights(arguments.names)
+    width = max(len(name) for name, _, _ in answers)
+    for name, kind, answer in answers:
+        label = f"{name:<{width}}" if name == kind else f"{name:<{width}} ({kind})"
+        print(f"{label}  {_status(answer)}")
+    return 0 if any(answer.ready for _, _, answer in answers) else 1
+
+
+def _status(answer: Preflight) -> str:
+    from .report.text import harmless
+
+    if answer.ready:
+        facts = ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in answer.facts.items())
+        return "ready" + (f": {harmless(facts)}" if facts else "")
+    return f"missing: {harmless(answer.reason)}. {harmless(answer.cure)}"
+
+
+def _preflights(names: Sequence[str]) -> list[tuple[str, str, Preflight]]:
+    """Ask all at once; each has its own second."""
+    from .measuring import ask
+    from .providers.registry import Registry
+
+    registry = Registry(Path.cwd())
+    registry.check(names)
+
+    async def everything() -> list[Preflight]:
+        return await asyncio.gather(*(ask(registry, name) for name in chosen))
+
+    chosen = list(names) or registry.names
+    answers = asyncio.run(everything())
+    return [(name, registry.kind(name), answer) for name, answer in zip(chosen, answers, strict=True)]
+
+
+def _doctor(_arguments: argparse.Namespace) -> int:
+    from .doctor import examine
+
+    answers = _preflights(())
+    problems = 0
+    for finding in examine(answers):
+        print(f"{finding.level:<4}  {finding.text}" + (f"\n      {finding.cure}" if finding.cure else ""))
+        problems += finding.level == "bad"
+    return 1 if problems else 0
+
+
+def _report(arguments: argparse.Namespace) -> int:
+    from .records.read import read_run
+    from .report.table import build, notes, render
+
+    folder = arguments.folder or _newest(Path(".sandboxbench"))
+    run = read_run(folder)
+    missing = run.missing()
+    if missing and not arguments.partial:
+        print(
+            f"sandboxbench: {folder}: planned rows have no samples: {'; '.join(missing)}. "
+            "--partial prints what there is",
+            file=sys.stderr,
+        )
+        return 1
+    width = arguments.width or shutil.get_terminal_size().columns
+    groups = build(run.series, run.header, everything=arguments.all)
+    for line in [*render(groups, run.header, max(60, width)), *notes(groups, run.header)]:
+        print(line.text)
+    if run.torn:
+        print("a last line was cut off, as by a kill; it is left out", file=sys.stderr)
+    return 0
+
+
+def _newest(base: Path) -> Path:
+    runs = sorted(path.parent for path in base.glob("*/run.json"))
+    if not runs:
+        raise UsageError(f"no records in {base.absolute()}; name a folder, or run `pytest benches/` first")
+    return runs[-1]
+
+
+def _init(arguments: argparse.Namespace) -> int:
+    target: Path = arguments.folder
+    source = Path(__file__).parent / "benches"
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise UsageError(f"{target} is there already and not empty; name another folder")
+    target.mkdir(parents=True, exist_ok=True)
+    for path in sorted(source.glob("*.py")):
+        shutil.copyfile(path, target / path.name)
+    print(f"copied the suites to {target}: pytest {target}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

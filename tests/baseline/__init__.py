@@ -1,0 +1,1 @@
+"""Tests of the bridge to pytest-benchmark and of the published references."""
