@@ -1,4 +1,4 @@
-"""The life of a sandbox: start, work, pause, end. Definitions of the spans: ``pytest_sandboxbench/load/operations.py``."""
+"""The life of a sandbox: start, work, pause, end. What exactly each span covers stands above its row in the table."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ class SandboxBench:
         return await self._view(Scenario(name, (name,), live, "exec"), (name,))
 
     async def run(self, live: Callable[[Lane], Awaitable[None]], *operations: str) -> Measurement:
-        """Time a life of your own: ``live(lane)`` makes sandboxes and opens ``lane.timed(operation)`` for each of ``operations``."""
+        """Time a life of your own: ``live(lane)`` opens ``lane.timed(operation)`` for each of ``operations``."""
         names = operations or (_test_name(self._node),)
         return await self._view(Scenario(_test_name(self._node), names, live), names)
 

@@ -44,10 +44,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     doctor.set_defaults(run=_doctor)
 
     report = commands.add_parser("report", help="print the tables of a run again, from its records")
-    report.add_argument("folder", nargs="?", type=Path, metavar="DIR", help="records (default: the newest in .sandboxbench/)")
+    report.add_argument(
+        "folder", nargs="?", type=Path, metavar="DIR", help="records (default: the newest in .sandboxbench/)"
+    )
     report.add_argument("--width", type=int, help="columns to fill (default: the terminal's)")
-    report.add_argument("--partial", action="store_true", help="print what there is although planned rows have no samples")
-    report.add_argument("--all", action="store_true", help="also operations that were measured along with those asked for")
+    report.add_argument(
+        "--partial", action="store_true", help="print what there is although planned rows have no samples"
+    )
+    report.add_argument(
+        "--all", action="store_true", help="also operations that were measured along with those asked for"
+    )
     report.set_defaults(run=_report)
 
     init = commands.add_parser("init", help="copy the suites out, for editing")

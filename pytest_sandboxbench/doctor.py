@@ -62,7 +62,9 @@ def _quiet(facts: dict[str, object]) -> Iterator[Finding]:
             "measure when nothing else runs, or trust the ratios to the floor more than the milliseconds",
         )
     if "cpu_quota" in facts:
-        yield Finding("note", f"the harness runs under a CPU quota ({facts['cpu_quota']})", "bursts of lanes are throttled")
+        yield Finding(
+            "note", f"the harness runs under a CPU quota ({facts['cpu_quota']})", "bursts of lanes are throttled"
+        )
 
 
 def _host() -> Iterator[Finding]:

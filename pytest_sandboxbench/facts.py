@@ -44,7 +44,11 @@ def parse_guest(output: bytes) -> dict[str, str]:
     facts: dict[str, str] = {}
     for line in output[:16384].decode(errors="replace").splitlines():
         key, found, value = line.partition("=")
-        if found and value.strip() and key.replace(" ", "").replace(".", "").replace("/", "").replace("_", "").isalnum():
+        if (
+            found
+            and value.strip()
+            and key.replace(" ", "").replace(".", "").replace("/", "").replace("_", "").isalnum()
+        ):
             facts[key[:64]] = "".join(c if c.isprintable() else "?" for c in value.strip())[:200]
     return facts
 
@@ -127,7 +131,12 @@ def _own_limits() -> dict[str, str]:
             if controller in controllers.split(","):
                 text = _read(f"/sys/fs/cgroup/{controller}{path}/{file}").strip()
                 # cgroup v1 writes "no limit" as a number near 2**63.
-                if text and text != "-1" and not text.startswith("max") and not (text.isdigit() and int(text) > 1 << 60):
+                if (
+                    text
+                    and text != "-1"
+                    and not text.startswith("max")
+                    and not (text.isdigit() and int(text) > 1 << 60)
+                ):
                     limits[name] = text
     return limits
 

@@ -1,4 +1,4 @@
-"""The fixtures that bench authors use. The asynchronous work behind them is in ``fixtures_async``, loaded with the first bench."""
+"""The fixtures that bench authors use. The work behind them is in ``fixtures_async``, loaded with the first bench."""
 
 from __future__ import annotations
 
@@ -32,10 +32,8 @@ def sandbox(sandbox_provider: Any, request: pytest.FixtureRequest) -> GuardedSan
 
 
 @pytest.fixture
-def sandbox_factory(
-    sandbox_provider: Any, request: pytest.FixtureRequest
-) -> Callable[..., Awaitable[GuardedSandbox]]:
-    """``await sandbox_factory()`` makes one more sandbox (``SandboxSpec`` optional); all are destroyed after the test."""
+def sandbox_factory(sandbox_provider: Any, request: pytest.FixtureRequest) -> Callable[..., Awaitable[GuardedSandbox]]:
+    """``await sandbox_factory()`` makes one more sandbox (of a ``SandboxSpec``); all are destroyed after the test."""
     make: Callable[..., Awaitable[GuardedSandbox]] = request.getfixturevalue("_sandboxbench_factory")
     return make
 

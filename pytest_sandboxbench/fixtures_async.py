@@ -1,4 +1,4 @@
-"""The asynchronous half of the fixtures. All of it runs on the one event loop of the session, where the clients live."""
+"""The asynchronous half of the fixtures. All of it runs on the session's one event loop, where the clients live."""
 
 from __future__ import annotations
 

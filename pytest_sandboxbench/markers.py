@@ -32,7 +32,9 @@ def read(node: pytest.Item) -> BenchMark:
         mark = BenchMark(*marker.args, **marker.kwargs)
     except TypeError as error:
         text = str(error).replace("BenchMark.__init__()", "it")
-        raise pytest.UsageError(f"{node.nodeid}: marker sandbox_bench: {text}; it is {MARKERS[0].split(':')[0]}") from None
+        raise pytest.UsageError(
+            f"{node.nodeid}: marker sandbox_bench: {text}; it is {MARKERS[0].split(':')[0]}"
+        ) from None
     if not (mark.operation is None or isinstance(mark.operation, str)):
         raise pytest.UsageError(f"{node.nodeid}: marker sandbox_bench: operation={mark.operation!r} is not a name")
     for name, lowest in (("samples", 1), ("warmup", 0)):

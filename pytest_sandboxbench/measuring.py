@@ -1,4 +1,4 @@
-"""One run in one process: providers that are ready, blocks that are measured, records that are kept. Knows no pytest."""
+"""One run in one process: providers made ready, blocks measured, records kept. Knows no pytest."""
 
 from __future__ import annotations
 
@@ -116,7 +116,9 @@ class Measuring:
         self.folder = folder
         self.left: list[Left] = []
         self.problem = ""
-        self.owner = Owner(run_id, os.uname().nodename if hasattr(os, "uname") else "", os.getpid(), process_start(os.getpid()))
+        self.owner = Owner(
+            run_id, os.uname().nodename if hasattr(os, "uname") else "", os.getpid(), process_start(os.getpid())
+        )
         self.header: dict[str, Any] = {
             "schema": SCHEMA,
             "version": __version__,

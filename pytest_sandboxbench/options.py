@@ -44,7 +44,9 @@ def _at_least(lowest: int) -> Callable[[str], int]:
         except ValueError:
             value = lowest - 1
         if value < lowest:
-            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {lowest} on; write for example {lowest + 19}")
+            raise argparse.ArgumentTypeError(
+                f"{text!r} is not a whole number from {lowest} on; write for example {lowest + 19}"
+            )
         return value
 
     return read
@@ -75,15 +77,40 @@ def _text(text: str) -> str:
 
 # name -> (reader, default, metavar, help); the ini key is the same with underscores.
 _VALUES: dict[str, tuple[Any, Any, str, str]] = {
-    "provider": (_names, None, "NAME,...", "Providers to measure, side by side (default: bubblewrap; null elsewhere than on Linux)."),
+    "provider": (
+        _names,
+        None,
+        "NAME,...",
+        "Providers to measure, side by side (default: bubblewrap; null elsewhere than on Linux).",
+    ),
     "concurrency": (_levels, (1,), "N,...", "Levels: how many lanes are released at one instant (default: 1)."),
-    "samples": (_at_least(1), None, "N", "Rounds measured for each series (default: 60, or 10 where a hosted provider takes part)."),
+    "samples": (
+        _at_least(1),
+        None,
+        "N",
+        "Rounds measured for each series (default: 60, or 10 where a hosted provider takes part).",
+    ),
     "warmup": (_at_least(0), None, "N", "Rounds before those, recorded as warm-up and in no statistic (default: 1)."),
-    "max-seconds": (_seconds, None, "S", "Stop a block after S seconds, with the rounds it has by then (default: no limit)."),
-    "seed": (_at_least(0), None, "N", "Seed of the order in which providers take turns (default: drawn, and recorded)."),
+    "max-seconds": (
+        _seconds,
+        None,
+        "S",
+        "Stop a block after S seconds, with the rounds it has by then (default: no limit).",
+    ),
+    "seed": (
+        _at_least(0),
+        None,
+        "N",
+        "Seed of the order in which providers take turns (default: drawn, and recorded).",
+    ),
     "timeout": (_seconds, 60.0, "S", "Deadline of every single operation (default: 60)."),
     "records": (_text, None, "DIR", "Folder for the raw records of this run (default: a new one in .sandboxbench/)."),
-    "command": (_text, None, "CMD", "Also time this command in a new sandbox, for example --sandbox-command 'node -e 1'."),
+    "command": (
+        _text,
+        None,
+        "CMD",
+        "Also time this command in a new sandbox, for example --sandbox-command 'node -e 1'.",
+    ),
 }
 
 SHORT = ("provider", "concurrency")
@@ -119,7 +146,7 @@ def add_short_options(parser: pytest.Parser) -> None:
     """
     group = parser.getgroup("sandboxbench")
     for name in SHORT:
-        reader, _default, metavar, _text_ = _VALUES[name]
+        reader, _, metavar, _ = _VALUES[name]
         text = f"The same as --sandbox-{name}."
         try:
             group.addoption(f"--{name}", type=reader, default=None, metavar=metavar, dest=_dest(name), help=text)
@@ -137,7 +164,7 @@ def given(config: pytest.Config, name: str) -> bool:
 
 
 def get(config: pytest.Config, name: str) -> Any:
-    """The value of an option: command line, else ini file, else default. ``UsageError`` for a bad one in the ini file."""
+    """The value of an option: command line, else ini file, else default. ``UsageError`` for a bad one in the file."""
     value = config.getoption(_dest(name), None)
     if value is not None:
         return value

@@ -1,4 +1,4 @@
-"""The plugin's hooks, each a few lines that delegate. Loaded in every pytest run: nothing heavy is imported at the top."""
+"""The plugin's hooks, each a few lines that delegate. Loaded in every pytest run: imports nothing heavy."""
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ class BenchSession:
     # -- collecting
 
     def adopt(self, nodes: Sequence[object]) -> None:
-        """Let asynchronous tests with our fixtures run on the session's event loop, where the providers' clients live."""
+        """Let asynchronous tests with our fixtures run on the session's event loop, where the clients live."""
         for node in nodes:
             if isinstance(node, pytest.Item) and is_ours(node) and _is_coroutine(node):
                 marker = node.get_closest_marker("asyncio")
@@ -129,7 +129,7 @@ class BenchSession:
         return read(node)
 
     def _block_id(self, node: pytest.Item) -> str:
-        """Tests of one scenario share a block; a bench of a person's own is a block by itself. The provider is not part of it."""
+        """Tests of one scenario share a block, whatever their provider; a bench of somebody's own is one by itself."""
         level = _params(node).get("concurrency", 1)
         operation = self.mark(node).operation
         inside = ",".join(f"{k}={v}" for k, v in self.variants(node))
@@ -257,7 +257,8 @@ class BenchSession:
             return
         if report.when == "setup" and report.passed:
             return
-        payload = {"selected": self.selected, **item.stash.get(PAYLOAD, {})}
+        measured: dict[str, Any] = item.stash.get(PAYLOAD, {})
+        payload = {"selected": self.selected, **measured}
         if "rows" in payload:
             payload["header"] = self.header
         report.sandboxbench = payload  # type: ignore[attr-defined]
@@ -273,10 +274,8 @@ class BenchSession:
             series = self.results.get(key)
             if series is not None:
                 name = report.nodeid.rpartition("::")[2]
-                publish(
-                    self.config,
-                    PublishedSeries(name, series.key, series.latencies, extra_info(series, self.header), figures(series)),
-                )
+                facts = extra_info(series, self.header)
+                publish(self.config, PublishedSeries(name, series.key, series.latencies, facts, figures(series)))
 
     @property
     def folder(self) -> Path | None:
@@ -319,7 +318,7 @@ def records_folder(config: pytest.Config, run_id: str) -> Path:
         except OSError:
             pass  # said with the records that cannot be written
         return base / run_id
-    folder = config.invocation_params.dir / chosen
+    folder = Path(config.invocation_params.dir, chosen)
     if (folder / "run.json").exists() or folder.is_file():
         raise pytest.UsageError(f"--sandbox-records {chosen}: it holds records already; name a new or empty folder")
     return folder
@@ -332,7 +331,6 @@ def is_ours(item: pytest.Item) -> bool:
 def _params(node: pytest.Item) -> Mapping[str, Any]:
     callspec = getattr(node, "callspec", None)
     return callspec.params if callspec is not None else {}
-
 
 
 def _is_coroutine(item: pytest.Item) -> bool:

@@ -42,7 +42,7 @@ class BlockPlan:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """What is measured together. ``floor`` is the provider that stands for "no sandbox", if any; it is in ``providers``."""
+    """What is measured together. ``floor`` is the one of ``providers`` that stands for "no sandbox", if any."""
 
     id: str
     scenario: Scenario

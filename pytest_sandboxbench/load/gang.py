@@ -1,7 +1,7 @@
 """All that knows xdist. With ``-n`` the benches run on one worker, one after another, and nothing else beside them.
 
-A collection without benches is left to xdist's own scheduler, whatever ``--dist`` says. Which tests are benches only a worker
-knows: it says so over a channel that was handed to it at its start, before it reports its collection.
+A collection without benches is left to xdist's own scheduler, whatever ``--dist`` says. Which tests are benches only a
+worker knows: it says so over a channel that was handed to it at its start, before it reports its collection.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class ControllerHooks:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> Any:
-        dsession = config.pluginmanager.get_plugin("dsession")
+        dsession: Any = config.pluginmanager.get_plugin("dsession")
         usual = dsession.pytest_xdist_make_scheduler(config=config, log=log)
         return _Scheduler(usual, config, log, self._benches)
 
@@ -68,7 +68,7 @@ class _Scheduler:
     def _alone(self) -> Any:
         from xdist.scheduler import LoadScopeScheduling
 
-        class OneWorker(LoadScopeScheduling):
+        class OneWorker(LoadScopeScheduling):  # type: ignore[misc]
             def _split_scope(self, nodeid: str) -> str:
                 return "benches"
 

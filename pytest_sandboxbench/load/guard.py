@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from ..clock import NS_PER_S, now_ns
 from ..errors import OperationTimeout, SandboxError, Unsupported
@@ -29,7 +29,7 @@ T = TypeVar("T")
 class Pulse:
     """When a lane must next show a sign of life; the supervisor and the watchdog read it.
 
-    ``expires`` is in the seconds of ``time.monotonic`` (the event loop's clock), or None while the lane waits for other lanes.
+    ``expires`` is in the seconds of ``time.monotonic`` (the event loop's clock), or None while the lane waits for others.
     """
 
     __slots__ = ("expires", "timeout_s", "watch")
@@ -78,7 +78,7 @@ class _Guard:
 
 
 class GuardedSandbox:
-    """A provider's sandbox with our deadline around each call. Same methods as the protocol; ``deadline_s`` is optional."""
+    """A provider's sandbox with our deadline around each call. The protocol's methods; ``deadline_s`` is optional."""
 
     def __init__(self, inner: Sandbox, guard: _Guard, timeout_s: float) -> None:
         self._inner = inner
@@ -152,7 +152,9 @@ class GuardedSandbox:
 
     async def read_file(self, path: str, *, deadline_s: float | None = None) -> bytes:
         limit = self._timeout_s if deadline_s is None else deadline_s
-        return await self._guard.within(f"read_file {path}", self.id, self._inner.read_file(path, deadline_s=limit), limit)
+        return await self._guard.within(
+            f"read_file {path}", self.id, self._inner.read_file(path, deadline_s=limit), limit
+        )
 
     async def pause(self, *, kind: PauseKind, deadline_s: float | None = None) -> None:
         limit = self._timeout_s if deadline_s is None else deadline_s
@@ -230,7 +232,7 @@ class GuardedProvider:
         await self._guard.within("round_trip", "", self._inner.round_trip())
 
     async def destroy_all(self) -> list[tuple[SandboxRef, str]]:
-        """Destroy what is still there; returns what could not be, with the reason. Never raises for a provider's fault."""
+        """Destroy what is still there; returns what could not be, with the reason. No provider's fault is raised."""
         left: list[tuple[SandboxRef, str]] = []
         for ref in list(self.live.values()):
             try:
@@ -253,5 +255,3 @@ def outcome(error: BaseException) -> str:
     if isinstance(error, SandboxError):
         return error.outcome
     return "timeout" if isinstance(error, TimeoutError | LoopBlocked | asyncio.CancelledError) else "failed"
-
-

@@ -19,14 +19,23 @@ from .guard import GuardedSandbox
 from .lanes import Lane
 from .state import check, check_file, held, plant
 
-__all__ = ["FILE_BYTES", "OPERATIONS", "SCENARIOS", "Operation", "Scenario", "command_scenario", "scenario_of", "shown_operations"]
+__all__ = [
+    "FILE_BYTES",
+    "OPERATIONS",
+    "SCENARIOS",
+    "Operation",
+    "Scenario",
+    "command_scenario",
+    "scenario_of",
+    "shown_operations",
+]
 
 FILE_BYTES = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """A named span. ``start`` and ``end`` say exactly where the clock is read; ``before`` is the state of the sandbox."""
+    """A named span. ``start`` and ``end`` say where the clock is read; ``before`` is the state of the sandbox."""
 
     name: str
     start: str
@@ -220,7 +229,7 @@ def command_scenario(argv: list[str], label: str) -> Scenario:
 
 
 def shown_operations(name: str) -> tuple[str, ...]:
-    """What a bench of that name shows: the operation, or the first one of the scenario; nothing for a name of somebody's own."""
+    """What a bench of that name shows: the operation, or the scenario's first; nothing for somebody's own name."""
     if name in OPERATIONS:
         return (name,)
     return SCENARIOS[name].operations[:1] if name in SCENARIOS else ()

@@ -10,9 +10,7 @@ __all__ = ["NONCE_FILE", "check", "check_file", "held", "plant"]
 
 NONCE_FILE = "sandboxbench-nonce"
 
-_PLANT = (
-    f'printf %s "$1" >{NONCE_FILE}; SANDBOXBENCH_NONCE="$1" sleep 3600 </dev/null >/dev/null 2>&1 & echo "$!"'
-)
+_PLANT = f'printf %s "$1" >{NONCE_FILE}; SANDBOXBENCH_NONCE="$1" sleep 3600 </dev/null >/dev/null 2>&1 & echo "$!"'
 _CHECK = '# sandboxbench: check\ntr "\\0" "\\n" <"/proc/$1/environ"'
 
 

@@ -24,7 +24,7 @@ class LoopBlocked(Exception):
 
 
 class Watchdog:
-    """Watches the thread that enters :meth:`watching`; does nothing outside the main thread or without real-time signals."""
+    """Watches the thread that enters :meth:`watching`; it needs the main thread, and real-time signals (Linux)."""
 
     def __init__(self) -> None:
         self._due: float | None = None

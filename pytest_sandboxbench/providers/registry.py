@@ -37,7 +37,7 @@ _NAME = re.compile(r"[A-Za-z0-9][\w.-]*")
 
 
 def parse_option(text: str) -> tuple[str, str, str]:
-    """``NAME.KEY=VALUE`` as its three parts; the name may hold dots, the key does not. ``ValueError`` with an example."""
+    """``NAME.KEY=VALUE`` as its parts; the name may hold dots, the key does not. ``ValueError`` with an example."""
     left, equals, value = text.partition("=")
     name, dot, key = left.rpartition(".")
     if not (equals and dot and name and key):
@@ -87,7 +87,9 @@ class Registry:
         for name in names:
             self.kind(name)
             if list(names).count(name) > 1:
-                raise UsageError(f"provider {name!r} is given twice; two settings of one system get two names in pyproject.toml")
+                raise UsageError(
+                    f"provider {name!r} is given twice; two settings of one system get two names in pyproject.toml"
+                )
 
     def options(self, name: str) -> Mapping[str, Any]:
         table = {key: value for key, value in self._tables.get(name, {}).items() if key != "kind"}
@@ -121,6 +123,7 @@ def _read_tables(root: Path | None) -> dict[str, dict[str, Any]]:
     for name, table in tables.items():
         if not isinstance(table, dict) or not _NAME.fullmatch(name):
             raise UsageError(
-                f"{path}: [tool.sandboxbench.providers.{name}] must be a table, its name letters, digits, '.', '_' or '-'"
+                f"{path}: [tool.sandboxbench.providers.{name}] must be a table, "
+                "its name made of letters, digits, '.', '_' and '-'"
             )
     return tables

@@ -68,7 +68,9 @@ def _convert(hint: Any, value: Any) -> Any:
 def _convert_one(kind: Any, value: Any) -> Any:
     origin = typing.get_origin(kind)
     if origin is tuple:
-        items = value.split(",") if isinstance(value, str) else value if isinstance(value, list | tuple) else [value]
+        if not isinstance(value, str | list | tuple):
+            raise TypeError(value)
+        items = value.split(",") if isinstance(value, str) else value
         return tuple(str(item).strip() for item in items if str(item).strip())
     if origin is typing.Literal:
         if str(value) in typing.get_args(kind):

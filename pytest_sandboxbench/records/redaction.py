@@ -17,7 +17,7 @@ _SHORTEST = 8
 
 
 def redact(value: Any) -> Any:
-    """A copy of JSON-like data without secrets: by the name of the key, and by the value of secret-named environment variables."""
+    """A copy of JSON-like data without secrets: by the name of a key, and by the values of secret-named variables."""
     return _walk(value, _known_secrets())
 
 

@@ -2,11 +2,12 @@
 
 A folder of records holds
 
-``run.json``        the header: schema version, facts of host, providers and guests, the definitions of the spans, and the
-                    blocks that were planned; rewritten as a whole whenever one of them becomes known
+``run.json``        the header: schema version, facts of host, providers and guests, the definitions of the spans, and
+                    the blocks that were planned; rewritten as a whole whenever one of them becomes known
 ``samples*.jsonl``  the samples, appended as they happen (one file a process)
 
-Times in a sample are nanoseconds since ``origin_monotonic_ns`` of the header. Fields that hold their usual value are left out.
+Times in a sample are nanoseconds since ``origin_monotonic_ns`` of the header. Fields that hold their usual value are
+left out.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ def extra_info(series: Series, header: Mapping[str, Any]) -> dict[str, Any]:
     """Facts and results under one name: span, provider, host, interval, outcomes."""
     summary = summary_of(series)
     provider = header.get("providers", {}).get(series.key.provider, {})
-    block = next(
+    block: Mapping[str, Any] = next(
         (
             b
             for b in header.get("blocks", [])

@@ -249,7 +249,9 @@ def notes(groups: Sequence[Sequence[Row]], header: Mapping[str, Any]) -> list[Li
     rows = [row for group in groups for row in group]
     if not rows:
         return []
-    units = "one sandbox is one unit" if all(r.key.level == 1 for r in rows) else "a round of lanes is the unit under load"
+    units = (
+        "one sandbox is one unit" if all(r.key.level == 1 for r in rows) else "a round of lanes is the unit under load"
+    )
     out = [f"interval: of the median, order statistics, {units}; p95 is shown from n = 20, p99 from n = 100"]
     floor = next((r.key.provider for r in rows if r.floor), None)
     if floor is not None:
@@ -268,8 +270,12 @@ def notes(groups: Sequence[Sequence[Row]], header: Mapping[str, Any]) -> list[Li
         text = ", ".join(f"{k} {v}" for k, v in provider.get("facts", {}).items() if k in _SHOWN_FACTS)
         guest = header.get("guests", {}).get(name, {})
         inside = ", ".join(f"{guest[k]} {t}" for k, t in (("vcpus", "vCPUs"), ("memory_mib", "MiB")) if k in guest)
-        out.append(harmless(f"{name}: {provider.get('isolation')}{', ' + text if text else ''}"
-                            f"{'; in the guest: ' + inside if inside else ''}"))
+        out.append(
+            harmless(
+                f"{name}: {provider.get('isolation')}{', ' + text if text else ''}"
+                f"{'; in the guest: ' + inside if inside else ''}"
+            )
+        )
     return [Line(text, "note") for text in out]
 
 

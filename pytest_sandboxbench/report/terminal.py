@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -55,5 +54,3 @@ def write_summary(terminal: pytest.TerminalReporter, session: BenchSession) -> N
 def _write(terminal: pytest.TerminalReporter, lines: list[Line]) -> None:
     for line in lines:
         terminal.write_line(line.text, **_MARKUP[line.kind])
-
-
