@@ -12,7 +12,7 @@ import pytest
 WORKERS = [pytest.param((), id="plain"), pytest.param(("-n", "2"), id="xdist")]
 
 # What the plugin does, with numbers in place of measuring.
-PLUGIN = '''
+PLUGIN = """
 import time
 
 import pytest
@@ -85,7 +85,7 @@ def pytest_runtest_makereport(item, call):
     if call.when == "call" and is_ours(item):
         report.series = (item.callspec.params["provider"], item.callspec.params["level"])
     return report
-'''
+"""
 
 SUITE = """
 import pytest

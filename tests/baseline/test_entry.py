@@ -33,7 +33,8 @@ def test_figures_stand_behind_the_known_statistics() -> None:
 
 def test_a_check_finds_a_figure() -> None:
     assert entry()["p95"] == 2.5
-    assert entry().get("p99") is None
+    with pytest.raises(AttributeError):
+        entry()["p99"]
 
 
 @pytest.mark.parametrize("name", ["median", "ops", "data", "iterations"])

@@ -40,7 +40,8 @@ def test_unknown_grouping(bench: Bench, workers: tuple[str, ...]) -> None:
 
 def test_a_grouping_that_another_plugin_knows(bench: Bench) -> None:
     bench.pytester.makepyfile(
-        speciality="import pytest\n@pytest.hookimpl(tryfirst=True)\ndef pytest_benchmark_group_stats(config, benchmarks, group_by):\n"
+        speciality="import pytest\n@pytest.hookimpl(tryfirst=True)\n"
+        "def pytest_benchmark_group_stats(config, benchmarks, group_by):\n"
         "    return [('special', benchmarks)] if group_by == 'special' else None"
     )
     bench.pytester.syspathinsert()

@@ -42,9 +42,7 @@ def test_an_allowance_in_seconds(bench: Bench) -> None:
 @pytest.mark.parametrize("factor", ["0.5", "1", "1.09"])
 def test_no_regression_within_the_allowance(bench: Bench, workers: tuple[str, ...], factor: str) -> None:
     assert bench.run("--benchmark-save=base").ret == 0
-    result = bench.run(
-        "--benchmark-compare", "--benchmark-compare-fail=median:10%", f"--factor={factor}", *workers
-    )
+    result = bench.run("--benchmark-compare", "--benchmark-compare-fail=median:10%", f"--factor={factor}", *workers)
     assert result.ret == 0
     assert "regressions" not in printed(result)
 
