@@ -56,6 +56,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     report.set_defaults(run=_report)
 
+    operations = commands.add_parser("operations", help="what each operation times, as Markdown")
+    operations.set_defaults(run=_operations)
+
     init = commands.add_parser("init", help="copy the suites out, for editing")
     init.add_argument("folder", nargs="?", type=Path, default=Path("benches"), metavar="DEST", help="default: benches")
     init.set_defaults(run=_init)
@@ -139,6 +142,13 @@ def _report(arguments: argparse.Namespace) -> int:
         print(line.text)
     if run.torn:
         print("a last line was cut off, as by a kill; it is left out", file=sys.stderr)
+    return 0
+
+
+def _operations(_arguments: argparse.Namespace) -> int:
+    from .report.definitions import definitions
+
+    print(definitions(), end="")
     return 0
 
 

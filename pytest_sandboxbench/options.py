@@ -15,7 +15,7 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["SHORT", "add_options", "add_short_options", "get", "given"]
+__all__ = ["NAMES", "SHORT", "add_options", "add_short_options", "get", "given"]
 
 
 def _names(text: str) -> tuple[str, ...]:
@@ -112,6 +112,8 @@ _VALUES: dict[str, tuple[Any, Any, str, str]] = {
         "Also time this command in a new sandbox, for example --sandbox-command 'node -e 1'.",
     ),
 }
+
+NAMES = tuple(_VALUES)
 
 SHORT = ("provider", "concurrency")
 """Options that the suites' own conftest.py offers without the stem."""
