@@ -7,6 +7,7 @@ of them a person selected: so a number never depends on ``-k``.
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -31,6 +32,9 @@ __all__ = [
 ]
 
 FILE_BYTES = 1024 * 1024
+
+_PLANT_ATTEMPTS = 200
+_PLANT_POLL_S = 0.005
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,10 +134,7 @@ async def _pause(lane: Lane) -> None:
         raise Unsupported("pause", said=f"{lane.provider.name} cannot pause")
     sandbox = await lane.sandbox()
     nonce = secrets.token_hex(16)
-    planted = await sandbox.exec(plant(nonce))
-    if planted.exit_code != 0 or not planted.stdout.strip().isdigit():
-        raise ExecFailed("holding a nonce in memory", sandbox=sandbox.id, said=_tail(planted))
-    pid = int(planted.stdout)
+    pid = await _plant(sandbox, nonce)
     variants = {"kind": kinds[0]}
     async with lane.timed("pause", variants=variants):
         await sandbox.pause(kind=kinds[0])
@@ -147,6 +148,20 @@ async def _pause(lane: Lane) -> None:
     if lost is not None:
         for operation in ("resume", "resume_to_first_exec"):
             lane.spoil(operation, lost)
+
+
+async def _plant(sandbox: GuardedSandbox, nonce: str) -> int:
+    """Start the process that holds the nonce, and see that it does: right after its start it may not have got it yet."""
+    planted = await sandbox.exec(plant(nonce))
+    if planted.exit_code != 0 or not planted.stdout.strip().isdigit():
+        raise ExecFailed("holding a nonce in memory", sandbox=sandbox.id, said=_tail(planted))
+    pid = int(planted.stdout)
+    for _ in range(_PLANT_ATTEMPTS):
+        seen = await sandbox.exec(check(pid))
+        if held(seen.stdout, nonce):
+            return pid
+        await asyncio.sleep(_PLANT_POLL_S)
+    raise ExecFailed("reading back a nonce held in memory", sandbox=sandbox.id, said=_tail(seen))
 
 
 async def _lost(sandbox: GuardedSandbox, kind: str, pid: int, nonce: str) -> StateLost | None:
