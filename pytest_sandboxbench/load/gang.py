@@ -17,35 +17,62 @@ _CHANNEL = "sandboxbench_channel"
 
 
 class ControllerHooks:
-    """The controller's side: shares the run's identity, learns which tests are benches, chooses the scheduler."""
+    """The controller's side: shares the run's identity, learns which tests are benches, chooses the scheduler.
 
-    def __init__(self, config: pytest.Config, shared: Callable[[], Mapping[str, str]]) -> None:
+    ``shared`` gives what all workers must know; ``collected`` is told, once, whether there are benches, and may refuse
+    the run with a ``UsageError``.
+    """
+
+    def __init__(
+        self, config: pytest.Config, shared: Callable[[], Mapping[str, str]], collected: Callable[[bool], None]
+    ) -> None:
         self._config = config
         self._shared = shared
-        self._benches: set[str] = set()
+        self._heard = _Heard(collected)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
         node.workerinput["sandboxbench"] = dict(self._shared())
         channel = node.gateway.newchannel()
         node.workerinput[_CHANNEL] = channel
-        channel.setcallback(self._benches.update)
+        channel.setcallback(self._heard.hear)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> Any:
         dsession: Any = config.pluginmanager.get_plugin("dsession")
         usual = dsession.pytest_xdist_make_scheduler(config=config, log=log)
-        return _Scheduler(usual, config, log, self._benches)
+        return _Scheduler(usual, config, log, self._heard)
+
+
+class _Heard:
+    """What the workers said of their collections."""
+
+    def __init__(self, collected: Callable[[bool], None]) -> None:
+        self._collected = collected
+        self.benches: set[str] = set()
+        self.mistakes: list[str] = []
+
+    def hear(self, said: tuple[list[str], str]) -> None:
+        benches, mistake = said
+        self.benches.update(benches)
+        if mistake:
+            self.mistakes.append(mistake)
+
+    def check(self) -> None:
+        """``UsageError`` for what a worker must not raise itself: for xdist that is a crash."""
+        if self.mistakes:
+            raise pytest.UsageError(self.mistakes[0])
+        self._collected(bool(self.benches))
 
 
 class _Scheduler:
     """xdist's own scheduler until the collection is known; with benches in it, one worker gets all."""
 
-    def __init__(self, usual: Any, config: pytest.Config, log: Any, benches: set[str]) -> None:
+    def __init__(self, usual: Any, config: pytest.Config, log: Any, heard: _Heard) -> None:
         self._inner = usual
         self._config = config
         self._log = log
-        self._benches = benches
+        self._heard = heard
         self._collections: dict[Any, list[str]] = {}
         self._decided = False
 
@@ -60,7 +87,8 @@ class _Scheduler:
     def schedule(self) -> None:
         if not self._decided:
             self._decided = True
-            if self._benches:
+            self._heard.check()
+            if self._heard.benches:
                 self._inner = self._alone()
             self._collections = {}
         self._inner.schedule()
@@ -79,8 +107,9 @@ class _Scheduler:
         return scheduler
 
 
-def announce(config: pytest.Config, benches: list[str]) -> None:
-    """The worker's side: tell the controller which tests are benches."""
+def announce(config: pytest.Config, benches: list[str], mistake: str = "") -> bool:
+    """The worker's side: tell the controller which tests are benches, or why they cannot run. Was there a controller?"""
     channel = getattr(config, "workerinput", {}).get(_CHANNEL)
-    if channel is not None and benches:
-        channel.send(benches)
+    if channel is not None and (benches or mistake):
+        channel.send((benches, mistake))
+    return channel is not None

@@ -151,17 +151,18 @@ async def _pause(lane: Lane) -> None:
 
 
 async def _plant(sandbox: GuardedSandbox, nonce: str) -> int:
-    """Start the process that holds the nonce, and see that it does: right after its start it may not have got it yet."""
+    """Start the process that holds the nonce, and see that it does: just after its start it may not have it yet."""
     planted = await sandbox.exec(plant(nonce))
     if planted.exit_code != 0 or not planted.stdout.strip().isdigit():
         raise ExecFailed("holding a nonce in memory", sandbox=sandbox.id, said=_tail(planted))
     pid = int(planted.stdout)
-    for _ in range(_PLANT_ATTEMPTS):
-        seen = await sandbox.exec(check(pid))
-        if held(seen.stdout, nonce):
+    for attempt in range(_PLANT_ATTEMPTS):
+        if attempt:
+            await asyncio.sleep(_PLANT_POLL_S)
+        planted = await sandbox.exec(check(pid))
+        if held(planted.stdout, nonce):
             return pid
-        await asyncio.sleep(_PLANT_POLL_S)
-    raise ExecFailed("reading back a nonce held in memory", sandbox=sandbox.id, said=_tail(seen))
+    raise ExecFailed("reading back a nonce held in memory", sandbox=sandbox.id, said=_tail(planted))
 
 
 async def _lost(sandbox: GuardedSandbox, kind: str, pid: int, nonce: str) -> StateLost | None:

@@ -1,12 +1,13 @@
 """The last line of defence: an adapter that blocks the event loop is interrupted where it blocks.
 
-A thread sleeps until the latest known sign of life is overdue, then sends a real-time signal to the main thread,
-whose handler raises :class:`LoopBlocked` inside the blocking call. A loop that merely waits is never
-interrupted: its supervisor has moved the deadline long before.
+A thread sleeps until the latest deadline that it knows of has passed, then asks the loop for an answer. Only when
+none comes does it send a real-time signal to the main thread, whose handler raises :class:`LoopBlocked` inside the
+blocking call. A loop that merely waits, or a process that was stopped and goes on, answers and is left alone.
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import signal
 import threading
@@ -16,25 +17,31 @@ from types import FrameType
 
 __all__ = ["LoopBlocked", "Watchdog"]
 
-_SLACK_S = 0.4
+_SLACK_S = 0.1
+_ANSWER_S = 0.3
 
 
-class LoopBlocked(Exception):
-    """A provider's code kept the event loop for longer than its deadline."""
+class LoopBlocked(BaseException):
+    """A provider's code kept the event loop for longer than its deadline.
+
+    Not an ``Exception``: an adapter that tries again after any error must not swallow it.
+    """
 
 
 class Watchdog:
-    """Watches the thread that enters :meth:`watching`; it needs the main thread, and real-time signals (Linux)."""
+    """Watches the loop that runs in :meth:`watching`; it needs the main thread, and real-time signals (Linux)."""
 
     def __init__(self) -> None:
         self._due: float | None = None
         self._changed = threading.Event()
+        self._unanswered: threading.Event | None = None
 
     def expect(self, expires: float) -> None:
-        """The loop must have moved this on before ``expires`` (seconds of ``time.monotonic``)."""
-        waiting = self._due is None
-        self._due = expires + _SLACK_S
-        if waiting:
+        """The loop may be busy until ``expires`` (seconds of ``time.monotonic``); the latest of all counts."""
+        due, known = expires + _SLACK_S, self._due
+        if known is None or due > known:
+            self._due = due
+        if known is None:
             self._changed.set()
 
     def rest(self) -> None:
@@ -54,7 +61,10 @@ class Watchdog:
         stop = threading.Event()
         previous = signal.signal(number, self._raise)
         thread = threading.Thread(
-            target=self._watch, args=(stop, target, number), name="sandboxbench-watchdog", daemon=True
+            target=self._watch,
+            args=(stop, target, number, asyncio.get_running_loop()),
+            name="sandboxbench-watchdog",
+            daemon=True,
         )
         thread.start()
         try:
@@ -67,18 +77,24 @@ class Watchdog:
             signal.signal(number, previous)
 
     def _raise(self, _number: int, _frame: FrameType | None) -> None:
-        due = self._due
-        if due is not None and time.monotonic() >= due:
-            self._due = None
+        unanswered, self._unanswered = self._unanswered, None
+        if unanswered is not None and not unanswered.is_set():
             raise LoopBlocked("the event loop was blocked")
 
-    def _watch(self, stop: threading.Event, target: int, number: int) -> None:
+    def _watch(self, stop: threading.Event, target: int, number: int, loop: asyncio.AbstractEventLoop) -> None:
         while not stop.is_set():
             due = self._due
             self._changed.wait(None if due is None else max(0.0, due - time.monotonic()))
             self._changed.clear()
             due = self._due
-            if due is not None and time.monotonic() >= due and not stop.is_set():
+            if due is None or time.monotonic() < due or stop.is_set():
+                continue
+            answer = threading.Event()
+            loop.call_soon_threadsafe(answer.set)
+            while not answer.wait(_ANSWER_S) and not stop.is_set():
+                # Again and again: native code cannot be interrupted, and a loop around a blocking call goes on.
+                self._unanswered = answer
                 signal.pthread_kill(target, number)
-                # The handler clears it; a call that cannot be interrupted (native code) gets the signal again.
-                self._changed.wait(_SLACK_S)
+            self._unanswered = None
+            if self._due == due:
+                self._due = time.monotonic() + 1.0
