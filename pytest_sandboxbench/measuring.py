@@ -26,7 +26,7 @@ from .records.redaction import hide_arguments
 from .records.schema import SCHEMA, encode, lines
 from .records.spool import Spool, write_header
 
-__all__ = ["FLOOR", "Measuring", "Settings", "ask", "new_run_id"]
+__all__ = ["FLOOR", "Measuring", "Settings", "ask"]
 
 FLOOR = "null"
 PREFLIGHT_S = 1.0
@@ -47,11 +47,6 @@ class Settings:
     min_rounds: int = 1
     quick: bool = False
     """One round, no warm-up, no floor: does it work at all?"""
-
-
-def new_run_id() -> str:
-    """Sorts by time, and two runs of one second differ."""
-    return time.strftime("%Y%m%d-%H%M%S", time.gmtime()) + "-" + secrets.token_hex(3)
 
 
 def _asked(block: Block, asked: Mapping[str, Sequence[str]] | None) -> dict[str, list[str]]:

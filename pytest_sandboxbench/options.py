@@ -181,6 +181,12 @@ def get(config: pytest.Config, name: str) -> Any:
         raise pytest.UsageError(f"{where}: {_dest(name)}: {error}") from None
 
 
+def check(config: pytest.Config) -> None:
+    """Read every value, so that a mistake in an ini file is told before anything runs. ``UsageError``."""
+    for name in _VALUES:
+        get(config, name)
+
+
 def strict(config: pytest.Config) -> bool:
     return bool(config.getoption("sandbox_strict", False) or config.getini("sandbox_strict"))
 

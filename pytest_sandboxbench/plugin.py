@@ -46,7 +46,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(_Results(config), "sandboxbench-results")
     if not hasattr(config, "workerinput") and config.getoption("dist", "no") != "no":
         _join_xdist(config)
-    if options.given(config, "provider") or config.getoption("sandbox_option"):
+    if config.getoption("sandbox_provider") or config.getoption("sandbox_option"):
         from .session import session_of
 
         session_of(config).check()
@@ -59,11 +59,16 @@ def _join_xdist(config: pytest.Config) -> None:
 
     @cache
     def shared() -> Any:
-        from .session import share
+        from .identity import share
 
         return share(config)
 
-    config.pluginmanager.register(ControllerHooks(config, shared), "sandboxbench-gang")
+    def collected(ours: bool) -> None:
+        from .baseline.bridge import check_collection
+
+        check_collection(config, ours=ours)
+
+    config.pluginmanager.register(ControllerHooks(config, shared, collected), "sandboxbench-gang")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

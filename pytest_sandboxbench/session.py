@@ -13,10 +13,11 @@ from . import options
 from .baseline.bridge import PublishedSeries, Wishes, check_collection, mark_items, publish, regressions
 from .bench import SandboxBench
 from .errors import UsageError
+from .identity import hide_from_git, share
 from .load.gang import announce
 from .load.operations import Scenario, scenario_of, shown_operations
 from .markers import BenchMark, read
-from .measuring import Measuring, Settings, new_run_id
+from .measuring import Measuring, Settings
 from .model import Preflight
 from .providers.registry import Registry
 from .records.schema import Row
@@ -25,7 +26,7 @@ from .report.progress import Progress
 from .report.published import extra_info, figures
 from .stash import PAYLOAD, SESSION, WISHES
 
-__all__ = ["BenchSession", "provider_name", "session_of", "share"]
+__all__ = ["BenchSession", "provider_name", "session_of"]
 
 _UNSAFE = re.compile(r"[^\w.+-]+")
 
@@ -55,6 +56,8 @@ class BenchSession:
         self.selected = 0
         self.absent: dict[str, Preflight] = {}
         self._registry: Registry | None = None
+        self._shared: Mapping[str, str] | None = getattr(config, "workerinput", {}).get("sandboxbench")
+        self._mistake = ""
         self._members: dict[str, list[pytest.Item]] = {}
         self._measured: dict[str, list[str]] = {}
 
@@ -94,11 +97,21 @@ class BenchSession:
         try:
             names = self.names
             levels = options.get(self.config, "concurrency")
+            self.shared  # noqa: B018 -- refuses a folder of records that is taken
+            options.check(self.config)
         except pytest.UsageError as error:
-            pytest.exit(f"sandboxbench: {error}", returncode=pytest.ExitCode.USAGE_ERROR)
+            # Raised from here it would be an error of this file, with a traceback: `group` tells it.
+            self._mistake, names, levels = str(error), ("?",), (1,)
         metafunc.parametrize("sandbox_provider", names, ids=names, indirect=True)
         if "sandbox_bench" in metafunc.fixturenames and not _is_parametrized(metafunc, "concurrency"):
             metafunc.parametrize("concurrency", levels, ids=[f"c{level}" for level in levels])
+
+    @property
+    def shared(self) -> Mapping[str, str]:
+        """What names this run, in a worker as its controller decided."""
+        if self._shared is None:
+            self._shared = share(self.config)
+        return self._shared
 
     # -- collecting
 
@@ -115,15 +128,27 @@ class BenchSession:
         mark_items(self.config, items, is_ours)
 
     def group(self, items: Sequence[pytest.Item]) -> None:
-        """After deselection: what is selected, and which tests are views on one block."""
+        """After deselection: what is selected, and which tests are views on one block. ``UsageError`` for a mistake."""
         ours = [item for item in items if is_ours(item)]
-        check_collection(self.config, ours=bool(ours))
         self.selected = len(ours)
-        announce(self.config, [item.nodeid for item in ours])
-        self._members = {}
+        mistake = self._mistake
+        if not mistake:
+            try:
+                self._members = self._blocks(ours)
+                if not hasattr(self.config, "workerinput"):
+                    check_collection(self.config, ours=bool(ours))
+            except pytest.UsageError as error:
+                mistake = str(error)
+        told = announce(self.config, [item.nodeid for item in ours], mistake)
+        if mistake and not told:
+            raise pytest.UsageError(mistake)
+
+    def _blocks(self, ours: Sequence[pytest.Item]) -> dict[str, list[pytest.Item]]:
+        blocks: dict[str, list[pytest.Item]] = {}
         for item in ours:
             if "sandbox_bench" in item.fixturenames:  # type: ignore[attr-defined]
-                self._members.setdefault(self._block_id(item), []).append(item)
+                blocks.setdefault(self._block_id(item), []).append(item)
+        return blocks
 
     def mark(self, node: pytest.Item) -> BenchMark:
         return read(node)
@@ -149,8 +174,6 @@ class BenchSession:
     def start(self) -> Measuring:
         """Make the measuring part, in the process that measures."""
         config, wishes = self.config, self.wishes
-        shared: Mapping[str, Any] = getattr(config, "workerinput", {}).get("sandboxbench", {})
-        run_id = shared.get("run_id") or new_run_id()
         worker = getattr(config, "workerinput", {}).get("workerid", "")
         settings = Settings(
             rounds=options.get(config, "samples"),
@@ -161,11 +184,14 @@ class BenchSession:
             min_rounds=wishes.min_rounds or 1,
             quick=wishes.disabled,
         )
+        folder = Path(self.shared["records"])
+        if options.get(config, "records") is None:
+            hide_from_git(folder.parent)
         measuring = self.measuring = Measuring(
             self.registry,
             settings,
-            run_id=run_id,
-            folder=Path(shared.get("records") or records_folder(config, run_id)),
+            run_id=self.shared["run_id"],
+            folder=folder,
             spool_name=f"samples-{worker}.jsonl" if worker else "samples.jsonl",
             progress=None if worker else Progress(config),
         )
@@ -294,34 +320,10 @@ class BenchSession:
         return status
 
 
-def share(config: pytest.Config) -> Mapping[str, str]:
-    """What xdist's workers must know to write into the same run: decided once, in the controller."""
-    run_id = new_run_id()
-    return {"run_id": run_id, "records": str(records_folder(config, run_id))}
-
-
 def default_provider() -> str:
     import sys
 
     return "bubblewrap" if sys.platform == "linux" else "null"
-
-
-def records_folder(config: pytest.Config, run_id: str) -> Path:
-    """Where the records of this run go. ``UsageError`` for a folder that holds another run's."""
-    chosen = options.get(config, "records")
-    if chosen is None:
-        base = config.rootpath / ".sandboxbench"
-        try:
-            base.mkdir(exist_ok=True)
-            if not (base / ".gitignore").exists():
-                (base / ".gitignore").write_text("# Raw records of benchmark runs.\n*\n", encoding="ascii")
-        except OSError:
-            pass  # said with the records that cannot be written
-        return base / run_id
-    folder = Path(config.invocation_params.dir, chosen)
-    if (folder / "run.json").exists() or folder.is_file():
-        raise pytest.UsageError(f"--sandbox-records {chosen}: it holds records already; name a new or empty folder")
-    return folder
 
 
 def is_ours(item: pytest.Item) -> bool:

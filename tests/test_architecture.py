@@ -39,7 +39,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
 
 # These sit on top: they may import everything, and nothing below may import them.
 ON_TOP = frozenset(
-    {"__init__", "__main__", "bench", "benches", "cli", "doctor", "fixtures", "fixtures_async", "hookspecs"}
+    {"__init__", "__main__", "bench", "benches", "cli", "doctor", "fixtures", "fixtures_async", "hookspecs", "identity"}
     | {"markers", "options", "plugin", "session", "stash"}
 )
 

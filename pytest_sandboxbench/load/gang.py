@@ -108,7 +108,7 @@ class _Scheduler:
 
 
 def announce(config: pytest.Config, benches: list[str], mistake: str = "") -> bool:
-    """The worker's side: tell the controller which tests are benches, or why they cannot run. Was there a controller?"""
+    """The worker's side: tell the controller which tests are benches, or why they cannot run. True where there is one."""
     channel = getattr(config, "workerinput", {}).get(_CHANNEL)
     if channel is not None and (benches or mistake):
         channel.send((benches, mistake))

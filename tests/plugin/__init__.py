@@ -1,0 +1,1 @@
+"""Tests of the plugin, each on a suite of its own in a folder of its own."""
