@@ -70,6 +70,16 @@ class Holder:
         """Close its pipe and reap it; False when it does not end."""
         assert self.process.stdin is not None
         self.process.stdin.close()
+        if sys.platform == "linux" and self.process.returncode is None:
+            # Not Popen.wait(timeout): that sleeps in growing steps, and a destroy is measured.
+            pidfd = os.pidfd_open(self.process.pid)
+            try:
+                poll = select.poll()
+                poll.register(pidfd, select.POLLIN)
+                poll.poll(max(0.0, timeout_s) * 1000)
+            finally:
+                os.close(pidfd)
+            timeout_s = 0
         try:
             self.process.wait(timeout_s)
         except subprocess.TimeoutExpired:
@@ -77,15 +87,27 @@ class Holder:
         return True
 
 
-def start_holder(command: Command, wake: Wake, deadline: float, *, info_fd: int | None = None) -> Holder:
+def start_holder(command: Command, wake: Wake, deadline: float, *, info: tuple[int, int] | None = None) -> Holder:
     """Start ``cat`` (or what ends in it) and wait until it echoes one byte: only then everything before it is done.
 
-    ``info_fd`` is the reading end of bwrap's ``--info-fd``, whose JSON comes in pieces. ``HolderFailed`` otherwise,
-    with nothing left behind.
+    ``info`` is a pipe whose writing end the command has as bwrap's ``--info-fd``; both ends are closed here.
+    ``HolderFailed`` when it does not come up, with nothing left behind.
     """
-    process = start(command, pipe_stdin=True)
-    for fd in command.pass_fds:
-        os.close(fd)
+    try:
+        process = start(command, pipe_stdin=True)
+    finally:
+        if info is not None:
+            os.close(info[1])
+    try:
+        return _wait_until_up(process, command, wake, deadline, None if info is None else info[0])
+    finally:
+        if info is not None:
+            os.close(info[0])
+
+
+def _wait_until_up(
+    process: subprocess.Popen[bytes], command: Command, wake: Wake, deadline: float, info_fd: int | None
+) -> Holder:
     assert process.stdin is not None
     assert process.stdout is not None
     assert process.stderr is not None
@@ -130,6 +152,7 @@ def _await_echo(process: subprocess.Popen[bytes], wake: Wake, deadline: float) -
 
 
 def _child_pid(info_fd: int) -> int:
+    """From bwrap's JSON, which comes in pieces."""
     data = b""
     while piece := os.read(info_fd, 4096):
         data += piece

@@ -15,6 +15,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Literal
 
@@ -53,7 +54,7 @@ class Command:
     ``kill(pid)`` ends what it started, at the deadline or when the caller is cancelled; ``on_start(pid)`` and
     ``on_end(pid)`` bracket its life (after ``on_end`` the pid is free). All three run in the pool's thread.
     ``bulk``: it moves much data, so its pipes are made wide. Not always, because a user may have only so much of
-    them, and past that every new pipe is a narrow one.
+    them, and past that every new pipe is a narrow one. ``around`` surrounds the start, in the starting thread.
     """
 
     argv: Sequence[str]
@@ -66,6 +67,7 @@ class Command:
     on_start: Callable[[int], object] | None = None
     on_end: Callable[[int], object] | None = None
     bulk: bool = False
+    around: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,18 +114,19 @@ def start(command: Command, *, pipe_stdin: bool | None = None) -> subprocess.Pop
     """Start one process with pipes, by vfork: nothing here asks ``Popen`` for more than vfork can do."""
     if pipe_stdin is None:
         pipe_stdin = bool(command.stdin)
-    child = subprocess.Popen(
-        list(command.argv),
-        stdin=subprocess.PIPE if pipe_stdin else subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        bufsize=0,
-        cwd=command.cwd,
-        env=None if command.env is None else dict(command.env),
-        pass_fds=command.pass_fds,
-        start_new_session=command.process_group is None and sys.platform != "win32",
-        process_group=command.process_group,
-    )
+    with command.around():
+        child = subprocess.Popen(
+            list(command.argv),
+            stdin=subprocess.PIPE if pipe_stdin else subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            bufsize=0,
+            cwd=command.cwd,
+            env=None if command.env is None else dict(command.env),
+            pass_fds=command.pass_fds,
+            start_new_session=command.process_group is None and sys.platform != "win32",
+            process_group=command.process_group,
+        )
     if command.bulk and sys.platform == "linux":
         for pipe in (child.stdin, child.stdout):
             if pipe is not None:
@@ -172,10 +175,12 @@ def wait_for(command: Command, sink: Sink, room: Callable[[], bool], wake: Wake,
         if why == "exit":
             return child.wait(), why
         command.kill(child.pid)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            return child.wait(REAP_S), why
-        child.kill()
-        return child.wait(), why
+        for _ in range(2):
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                return child.wait(REAP_S), why
+            child.kill()
+        # In a frozen cgroup even SIGKILL waits: Popen reaps it some time after the thaw.
+        return -_SIGKILL, why
     except BaseException:
         command.kill(child.pid)
         child.kill()

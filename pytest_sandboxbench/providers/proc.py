@@ -22,6 +22,7 @@ __all__ = [
     "PROVIDER_LABEL",
     "SANDBOX_LABEL",
     "descendants",
+    "is_namespace_init",
     "kill_labelled",
     "labelled",
     "labels",
@@ -79,6 +80,16 @@ def labels(pid: int) -> dict[str, str]:
     return {key: value for key, _, value in pairs if key.startswith("SANDBOXBENCH_")}
 
 
+def is_namespace_init(pid: int) -> bool:
+    """Is it the first process of a pid namespace below ours?"""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return False
+    found = next((line.split()[1:] for line in status.splitlines() if line.startswith("NSpid:")), [])
+    return len(found) > 1 and found[-1] == "1"
+
+
 def pids() -> Iterator[int]:
     if sys.platform == "linux":
         yield from (int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit())
@@ -124,7 +135,8 @@ def kill_labelled(key: str, value: str, *, below: int | None = None, spare: int 
 
     Repeats until a look finds none: what is being killed may start others meanwhile.
     """
-    for _ in range(100):
+    deadline = time.monotonic() + 1.0
+    while time.monotonic() < deadline:
         targets = set(labelled(key, value))
         if below is not None:
             targets |= {pid for pid in descendants([below]) if state(pid) not in ("Z", "")}

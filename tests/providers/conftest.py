@@ -36,3 +36,15 @@ def owner() -> Iterator[Owner]:
     folders = [str(path) for path in Path("/var/tmp").glob("sandboxbench-*/*/*") if owner.run_id in path.name]
     assert not folders
     assert not cgroups_of_ours() - cgroups
+
+
+@pytest.fixture(scope="session")
+def bubblewrap_ready() -> None:
+    """Skips, with the reason, where bubblewrap cannot run."""
+    import asyncio
+
+    from pytest_sandboxbench.providers import bubblewrap
+
+    found = asyncio.run(bubblewrap.factory("bubblewrap", {}).preflight())
+    if not found.ready:
+        pytest.skip(f"{found.reason}: {found.cure}")
