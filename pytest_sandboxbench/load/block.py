@@ -17,10 +17,10 @@ from ..clock import NS_PER_S, now_ns
 from ..errors import OperationTimeout
 from ..model import Owner, Sample, SandboxRef, SandboxSpec
 from ..providers.protocol import Provider
-from .guard import GRACE_S, GuardedProvider, GuardedSandbox, Pulse
+from .guard import GRACE_S, GuardedProvider, GuardedSandbox, Pulse, forget
 from .lanes import Gate, Lane
 from .operations import Scenario
-from .watchdog import Watchdog
+from .watchdog import LoopBlocked, Watchdog
 
 __all__ = ["Block", "BlockPlan", "BlockRunner", "Left", "Observer"]
 
@@ -94,17 +94,19 @@ class BlockRunner:
         draw = random.Random(f"{block.plan.seed}/{block.id}")
         planned = len(block.providers) * (block.plan.warmup + block.plan.rounds)
         started, turn = now_ns(), 0
-        with self.watchdog.watching():
-            for number in range(-block.plan.warmup, block.plan.rounds):
-                if self._is_over(block.plan, number, started):
-                    break
-                order = list(block.providers)
-                draw.shuffle(order)
-                for name in order:
-                    self.observer.progress(block, name, turn, planned)
-                    await self._turn(block, name, number, turn)
-                    turn += 1
-        self.observer.progress(block, "", planned, planned)
+        try:
+            with self.watchdog.watching():
+                for number in range(-block.plan.warmup, block.plan.rounds):
+                    if self._is_over(block.plan, number, started):
+                        break
+                    order = list(block.providers)
+                    draw.shuffle(order)
+                    for name in order:
+                        self.observer.progress(block, name, turn, planned)
+                        await self._turn(block, name, number, turn)
+                        turn += 1
+        finally:
+            self.observer.progress(block, "", planned, planned)
 
     @staticmethod
     def _is_over(plan: BlockPlan, number: int, started: int) -> bool:
@@ -129,16 +131,25 @@ class BlockRunner:
         finally:
             if collecting:
                 gc.enable()
-            running = [life.task for life in lives if not life.task.done()]
-            for task in running:
-                task.cancel()
-            if running:
-                await asyncio.wait(running, timeout=GRACE_S)
-            for life in lives:
-                for ref, reason in await life.lane.provider.destroy_all():
-                    self.observer.leak(Left(ref, reason))
-            self.watchdog.rest()
-            self.observer.turn(block, [sample for life in lives for sample in life.lane.samples])
+            try:
+                await self._end(lives)
+            finally:
+                self.watchdog.rest()
+                self.observer.turn(block, [sample for life in lives for sample in life.lane.samples])
+
+    async def _end(self, lives: Sequence[_Life]) -> None:
+        running = [life for life in lives if not life.task.done()]
+        for life in running:
+            life.lane.stop()
+            life.task.cancel()
+        if running:
+            await asyncio.wait([life.task for life in running], timeout=GRACE_S)
+        for left in await asyncio.gather(*(life.lane.provider.destroy_all() for life in lives)):
+            for ref, reason in left:
+                self.observer.leak(Left(ref, reason))
+        for life in running:
+            if not life.task.done():
+                forget(life.task)
 
     def _lane(self, block: Block, name: str, number: int, turn: int, index: int, gate: Gate) -> tuple[Lane, Pulse]:
         pulse = Pulse(block.plan.timeout_s, self.watchdog.expect)
@@ -166,8 +177,10 @@ class BlockRunner:
     async def _live(scenario: Scenario, lane: Lane, gate: Gate) -> None:
         try:
             await scenario.live(lane)
-        except Exception as error:
+        except (Exception, LoopBlocked) as error:
             lane.give_up(error)
+        else:
+            lane.finish()
         finally:
             gate.leave(lane.index)
 
@@ -182,7 +195,7 @@ class BlockRunner:
             for task in done:
                 life = pending.pop(task)
                 if task.cancelled():
-                    life.lane.give_up(asyncio.CancelledError("the operation cancelled itself"))
+                    life.lane.give_up(asyncio.CancelledError("the adapter cancelled the operation by itself"))
                 elif (error := task.exception()) is not None:
                     raise error
             late = [life for life in pending.values() if life.pulse.is_late(loop.time())]
@@ -193,23 +206,18 @@ class BlockRunner:
 
     async def _abandon(self, late: Sequence[_Life], gate: Gate, timeout_s: float) -> None:
         for life in late:
-            life.task.cancel()
-        self.watchdog.expect(asyncio.get_running_loop().time() + timeout_s)
-        _, stuck = await asyncio.wait([life.task for life in late], timeout=GRACE_S)
-        for life in late:
+            # A call into the provider was cancelled before, at its own deadline.
+            tried = life.pulse.tried
             life.lane.give_up(
                 OperationTimeout(
-                    "the operation",
+                    tried or "the operation",
                     after_s=timeout_s,
-                    said="the adapter did not stop when it was cancelled" if life.task in stuck else "",
+                    said="the adapter did not stop when it was cancelled" if tried else "",
                     cure=f"the deadline was {timeout_s:g} s; --sandbox-timeout sets it",
                 )
             )
+            life.task.cancel()
+        self.watchdog.expect(asyncio.get_running_loop().time() + timeout_s)
+        await asyncio.wait([life.task for life in late], timeout=GRACE_S)
+        for life in late:
             gate.leave(life.lane.index)
-            life.task.add_done_callback(_silence)
-
-
-def _silence(task: asyncio.Task[None]) -> None:
-    """An abandoned task that ends later must not print "exception was never retrieved"."""
-    if not task.cancelled():
-        task.exception()

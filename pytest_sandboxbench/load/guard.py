@@ -230,9 +230,7 @@ class GuardedProvider:
         limit = self.timeout_s if deadline_s is None else deadline_s
 
         async def make() -> Sandbox:
-            made = await self._inner.create(
-                self.spec if spec is None else spec, owner=self._owner, deadline_s=limit
-            )
+            made = await self._inner.create(self.spec if spec is None else spec, owner=self._owner, deadline_s=limit)
             await self._keep(made.ref)
             return made
 
@@ -349,7 +347,7 @@ def _is_phase(name: object, span: object) -> bool:
         return False
     if not (isinstance(span, tuple | list) and len(span) == 2 and all(type(at) is int for at in span)):
         return False
-    return 0 <= span[0] <= span[1] < 1 << 63
+    return bool(0 <= span[0] <= span[1] < 1 << 63)
 
 
 def describe(error: BaseException) -> str:

@@ -9,8 +9,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..clock import NS_PER_S, now_ns
-from ..errors import ExecFailed, NotReady, SandboxError
+from ..errors import ExecFailed, NotReady, UsageError
 from ..model import Sample, SandboxRef, SandboxSpec, SeriesKey
+from ..records.schema import parse_key
 from .guard import GuardedProvider, GuardedSandbox, Pulse, describe, outcome
 
 if TYPE_CHECKING:
@@ -38,7 +39,11 @@ class Gate:
         mine: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._waiting.append(mine)
         self._release_if_complete()
-        return await mine
+        try:
+            return await mine
+        finally:
+            if mine in self._waiting:  # cancelled: it must not stand for a lane that is still to come
+                self._waiting.remove(mine)
 
     def leave(self, lane: int) -> None:
         self._expected.discard(lane)
@@ -63,15 +68,21 @@ class Span:
         self.released_ns = released_ns
         self.started_ns = now_ns()
         self.phases: dict[str, tuple[int, int]] = {}
+        self.own: set[str] = set()
         self.failed_phase = ""
         self._running: tuple[str, int] | None = None
         self.sandbox = ""
         self.path = "cold"
 
+    def reported(self, phases: Mapping[str, tuple[int, int]]) -> None:
+        """Add phases that the provider reports. They never stand in for one of ours, nor become a sample."""
+        self.phases.update({name: times for name, times in phases.items() if name not in self.own})
+
     @contextlib.contextmanager
     def phase(self, name: str) -> Iterator[None]:
         # The first phase starts with the span itself, so that the phases add up to the whole.
-        self._running = (name, now_ns() if self.phases else self.released_ns)
+        self._running = (name, now_ns() if self.own else self.released_ns)
+        self.own.add(name)
         try:
             yield
         except BaseException:
@@ -165,7 +176,9 @@ class Lane:
 
         With several lanes all of them are released together, unless ``together`` is false: then the region follows
         the one before it at once. An exception in the region ends the life of the lane and is the sample's outcome.
+        ``UsageError`` for names that cannot stand in a series key.
         """
+        self._check(operation, variants or {})
         if self._before_timing is not None and self._sandbox is not None and not self._sandbox.paused:
             await self._before_timing(self._sandbox)
         if together:
@@ -185,30 +198,66 @@ class Lane:
         else:
             self._close(span, now_ns(), None)
 
-    def spoil(self, operation: str, error: SandboxError) -> None:
+    def vary(self, name: str, value: str) -> None:
+        """Add a variant to every sample from here on, those of operations that are never reached included."""
+        self._variants = (*self._variants, (name, value))
+
+    def spoil(self, operation: str, error: Exception) -> None:
         """What was timed turned out not to be what its name says: the sample keeps its times and fails."""
         for i, sample in enumerate(self.samples):
             if sample.key.operation == operation and sample.outcome == "ok":
-                self.samples[i] = replace(sample, outcome=error.outcome, error=describe(error))
+                self.samples[i] = replace(sample, outcome=outcome(error), error=describe(error))
 
     # -- for the block
 
     def give_up(self, error: BaseException) -> None:
-        """The life ended with ``error``. If no sample tells of it yet, every operation not reached does.
+        """The life ended with ``error``: every operation that was not reached fails with it, so that none is left out.
 
-        Those were never started: their times are the life's, so that nothing ever reads as 0 ms.
+        Those were never started: their times are the life's, so that nothing ever reads as 0 ms. An error after the
+        last region, a check of what came out for instance, fails the last sample.
         """
         if self._open is not None:
             self._close(self._open, now_ns(), error)
         over, self._over = self._over, True
-        if over or any(s.outcome != "ok" for s in self.samples):
+        if over:
             return
-        reached = {s.key.operation for s in self.samples}
+        unreached = self._unreached()
+        if not unreached and self.samples and all(s.outcome == "ok" for s in self.samples):
+            last = self.samples[-1]
+            self.samples[-1] = replace(last, outcome=outcome(error), error=describe(error))
         at = now_ns()
-        for operation in self._operations:
-            if operation not in reached:
-                key = self._key(operation, {})
-                self.samples.append(self._sample(key, self._born, self._born, at, {}, error, None))
+        for operation in unreached:
+            key = self._key(operation, {})
+            self.samples.append(self._sample(key, self._born, self._born, at, {}, error, None))
+
+    def finish(self) -> None:
+        """The life ended by itself; an operation that it was to time and did not fails."""
+        unreached = self._unreached()
+        if unreached:
+            self.give_up(UsageError(f"the life of the lane ended without timing {', '.join(unreached)}"))
+        self._over = True
+
+    def stop(self) -> None:
+        """The run is interrupted: what is under way is nobody's failure, and no sample."""
+        self._open, self._over = None, True
+
+    def _unreached(self) -> list[str]:
+        reached = {s.key.operation for s in self.samples}
+        return [operation for operation in self._operations if operation not in reached]
+
+    def _check(self, operation: str, variants: Mapping[str, str]) -> None:
+        if self._over:
+            raise asyncio.CancelledError(f"{operation} after the end of the lane")
+        key = self._key(operation, variants)
+        try:
+            fits = parse_key(str(key)) == key
+        except ValueError:
+            fits = False
+        if not fits:
+            raise UsageError(
+                f"{str(key)!r} cannot name a series: an operation and its variants are made of letters, digits, "
+                "'_', '-' and '+' (a variant's value may hold dots); for example exec or cold_run{program=node}"
+            )
 
     def _close(self, span: Span, ended: int, error: BaseException | None) -> None:
         self._open = None
@@ -219,7 +268,7 @@ class Lane:
         add = self.samples.append
         add(self._sample(key, span.released_ns, span.started_ns, ended, span.phases, error, span))
         for name, (started, finished) in span.phases.items():
-            if name in self._operations:
+            if name in self._operations and name in span.own:
                 key = self._key(name, span.variants)
                 began = span.started_ns if started == span.released_ns else started
                 cause = error if name == span.failed_phase else None

@@ -8,13 +8,14 @@ of them a person selected: so a number never depends on ``-k``.
 from __future__ import annotations
 
 import asyncio
+import re
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
 
-from ..errors import ExecFailed, StateLost, Unsupported, UsageError
+from ..errors import ExecFailed, SandboxError, StateLost, Unsupported, UsageError
 from ..model import Capabilities, ExecResult, SandboxRef
 from .guard import GuardedSandbox
 from .lanes import Lane
@@ -103,7 +104,7 @@ async def _start(lane: Lane) -> None:
     async with lane.timed("startup") as span:
         with span.phase("create"):
             sandbox = await lane.create()
-        span.phases.update(sandbox.phases())
+        span.reported(sandbox.phases())
         with span.phase("first_exec"):
             await lane.ready(sandbox)
     async with lane.timed("destroy"):
@@ -132,19 +133,23 @@ async def _pause(lane: Lane) -> None:
     kinds = lane.provider.capabilities.pause
     if not kinds:
         raise Unsupported("pause", said=f"{lane.provider.name} cannot pause")
+    lane.vary("kind", kinds[0])
     sandbox = await lane.sandbox()
     nonce = secrets.token_hex(16)
     pid = await _plant(sandbox, nonce)
-    variants = {"kind": kinds[0]}
-    async with lane.timed("pause", variants=variants):
+    async with lane.timed("pause"):
         await sandbox.pause(kind=kinds[0])
-    async with lane.timed("resume_to_first_exec", variants=variants) as span:
+    async with lane.timed("resume_to_first_exec") as span:
         with span.phase("resume"):
             await sandbox.resume()
-        span.phases.update(sandbox.phases())
+        span.reported(sandbox.phases())
         with span.phase("first_exec"):
             await lane.ready(sandbox)
-    lost = await _lost(sandbox, kinds[0], pid, nonce)
+    lost: SandboxError | None
+    try:
+        lost = await _lost(sandbox, kinds[0], pid, nonce)
+    except SandboxError as error:
+        lost = error  # no answer is no proof
     if lost is not None:
         for operation in ("resume", "resume_to_first_exec"):
             lane.spoil(operation, lost)
@@ -237,6 +242,7 @@ SCENARIOS: Mapping[str, Scenario] = MappingProxyType({s.name: s for s in _SCENAR
 
 def command_scenario(argv: list[str], label: str) -> Scenario:
     """A cold run of a command of the user's own: series ``cold_run{program=<label>}``; any output, exit code 0."""
+    label = re.sub(r"[^\w.+-]+", "_", label)[:60] or "_"
 
     async def live(lane: Lane) -> None:
         await _run_cold(lane, argv, {"program": label}, None)

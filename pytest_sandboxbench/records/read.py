@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,39 @@ from .series import SeriesTable
 
 __all__ = ["Run", "read_run"]
 
+_ROW = msgspec.json.Decoder(Row)
+_ROWS = msgspec.json.Decoder(list[Row])
+
 _CHUNK_BYTES = 1 << 20
+_LONGEST_LINE = 1 << 20
+_LARGEST_HEADER = 64 << 20
+
+
+class _Block(msgspec.Struct):
+    providers: list[str]
+    operations: list[str]
+    asked: dict[str, list[str]]
+    level: int
+    floor: str | None = None
+
+
+class _Provider(msgspec.Struct):
+    facts: dict[str, Any] = msgspec.field(default_factory=dict)
+
+
+class _Operation(msgspec.Struct):
+    start: str
+    end: str
+
+
+class _Header(msgspec.Struct):
+    """What a report looks up in a header; there is more in it."""
+
+    blocks: list[_Block] = msgspec.field(default_factory=list)
+    providers: dict[str, _Provider] = msgspec.field(default_factory=dict)
+    guests: dict[str, dict[str, Any]] = msgspec.field(default_factory=dict)
+    operations: dict[str, _Operation] = msgspec.field(default_factory=dict)
+    host: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
 class Run:
@@ -56,51 +90,72 @@ def read_run(folder: Path) -> Run:
 def _read_header(folder: Path) -> dict[str, Any]:
     path = folder / "run.json"
     try:
-        header = json.loads(path.read_text(encoding="utf-8"))
+        with path.open("rb") as file:
+            text = file.read(_LARGEST_HEADER + 1)
+        if len(text) > _LARGEST_HEADER:
+            raise UsageError(f"{path} is not a header of records: it has more than {_LARGEST_HEADER} bytes")
+        header = json.loads(text.decode())
     except FileNotFoundError:
         raise UsageError(f"no records in {folder}: {path.name} is missing") from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise UsageError(f"{path} cannot be read: {error}") from None
     if not isinstance(header, dict) or "schema" not in header:
         raise UsageError(f"{path} is not a header of records: it has no schema version")
     if header["schema"] != SCHEMA:
-        raise UsageError(f"{path} has schema {header['schema']!r}; this version reads schema {SCHEMA}")
+        raise UsageError(f"{path} has schema {str(header['schema'])[:20]!r}; this version reads schema {SCHEMA}")
+    try:
+        msgspec.convert(header, _Header)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"{path} is not a header of records: {error}") from None
     return header
 
 
 def _read_samples(path: Path, series: SeriesTable) -> int:
     """Feed one file into ``series``; returns 1 when its last line is torn."""
-    chunk_of_rows = msgspec.json.Decoder(list[Row])
-    size = path.stat().st_size
-    seen = position = 0
-    with path.open("rb") as file:
-        while lines := file.readlines(_CHUNK_BYTES):
-            position += sum(map(len, lines))
-            torn = 0
-            try:
-                # One call for many lines: a third of the time of one call a line.
-                rows = chunk_of_rows.decode(b"[" + b",".join(lines) + b"]")
-            except msgspec.MsgspecError:
-                rows, torn = _one_by_one(path, seen, lines, last=position >= size)
-            for row in rows:
-                try:
-                    series.add(row)
-                except ValueError as error:
-                    raise UsageError(f"{path}, near line {seen + 1}: {error}") from None
-            seen += len(lines)
-            if torn:
-                return 1
+    seen, rest = 0, b""
+    try:
+        with path.open("rb") as file:
+            while chunk := file.read(_CHUNK_BYTES):
+                whole, newline, rest = (rest + chunk).rpartition(b"\n")
+                if newline:
+                    lines = whole.split(b"\n")
+                    _feed(path, seen, lines, series)
+                    seen += len(lines)
+                if len(rest) > _LONGEST_LINE:
+                    raise UsageError(f"{path}, line {seen + 1}: not a sample: longer than {_LONGEST_LINE} bytes")
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}") from None
+    if not rest:
+        return 0
+    try:
+        last = msgspec.json.decode(rest, type=Row)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return 1
+    _add(path, seen + 1, last, series)
     return 0
 
 
-def _one_by_one(path: Path, before: int, lines: list[bytes], *, last: bool) -> tuple[list[Row], int]:
-    decode = msgspec.json.Decoder(Row).decode
-    rows: list[Row] = []
-    for number, line in enumerate(lines, before + 1):
-        try:
-            rows.append(decode(line))
-        except msgspec.MsgspecError as error:
-            if last and number == before + len(lines) and not line.endswith(b"\n"):
-                return rows, 1
-            raise UsageError(f"{path}, line {number}: not a sample: {error}: {line[:80]!r}") from None
-    return rows, 0
+def _feed(path: Path, before: int, lines: list[bytes], series: SeriesTable) -> None:
+    try:
+        # One call for many lines: a third of the time of one call a line.
+        rows = _ROWS.decode(b"[" + b",".join(lines) + b"]")
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        rows = []
+    if len(rows) != len(lines):  # also where two broken lines make one whole object
+        rows = list(map(partial(_row, path), count(before + 1), lines))
+    for number, row in enumerate(rows, before + 1):
+        _add(path, number, row, series)
+
+
+def _row(path: Path, number: int, line: bytes) -> Row:
+    try:
+        return _ROW.decode(line)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise UsageError(f"{path}, line {number}: not a sample: {error}: {line[:80]!r}") from None
+
+
+def _add(path: Path, number: int, row: Row, series: SeriesTable) -> None:
+    try:
+        series.add(row)
+    except ValueError as error:
+        raise UsageError(f"{path}, line {number}: not a sample: {error}") from None

@@ -4,30 +4,63 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-__all__ = ["HIDDEN", "hide_arguments", "redact"]
+__all__ = ["HIDDEN", "hide", "hide_arguments", "redact"]
 
 HIDDEN = "***"
 
-_NAMES = re.compile(r"(?i)(?:api|access|private)_?key|token|secret|passw(?:or)?d|credential|authorization")
-_ARGUMENT = re.compile(r"(?i)((?:[\w.-]*(?:api[_-]?key|token|secret|passw(?:or)?d|credential))[\w-]*[= ])(\S+)")
+_WORDS = r"(?:api|access|private)[_-]?key|token|secret|passw(?:or)?d|credential|authorization"
+_NAMES = re.compile(rf"(?i){_WORDS}")
+_ARGUMENT = re.compile(rf"(?i)([\w.-]*(?:{_WORDS})[\w-]*[=: ]\s*)(\S+)")
+_IN_TEXT = re.compile(rf"(?i)([\w.-]*(?:{_WORDS})[\w-]*=)(\S+)")
+_OPTION = re.compile(rf"(?i)-[\w.-]*(?:{_WORDS})[\w-]*")
 _SHORTEST = 8
 
 
 def redact(value: Any) -> Any:
-    """A copy of JSON-like data without secrets: by the name of a key, and by the values of secret-named variables."""
-    return _walk(value, _known_secrets())
+    """A copy of JSON-like data without secrets.
+
+    Hidden is what stands under a name that sounds like a secret, and its text wherever else it stands; the same for
+    environment variables with such a name. Texts of fewer than 8 characters are hidden under their name only.
+    """
+    return _walk(value, tuple({*_of_environment(), *_under_names(value)}))
 
 
 def hide_arguments(argv: list[str]) -> list[str]:
-    """A command line for the records: ``NAME=VALUE`` with a secret-sounding name loses its value."""
-    return [_ARGUMENT.sub(rf"\1{HIDDEN}", argument) for argument in argv]
+    """A command line for the records: ``NAME=VALUE`` with a secret-sounding name loses its value, and so does
+    ``--name VALUE``."""
+    out: list[str] = []
+    for argument in argv:
+        if out and _OPTION.fullmatch(out[-1]):
+            out.append(HIDDEN)
+        else:
+            out.append(_ARGUMENT.sub(rf"\1{HIDDEN}", argument))
+    return out
 
 
-def _known_secrets() -> tuple[str, ...]:
-    return tuple(v for k, v in os.environ.items() if _NAMES.search(k) and len(v) >= _SHORTEST)
+def hide(text: str) -> str:
+    """A text that somebody else wrote, an error for instance, without values of secret variables and ``NAME=VALUE``."""
+    for secret in _of_environment():
+        text = text.replace(secret, HIDDEN)
+    return _IN_TEXT.sub(rf"\1{HIDDEN}", text)
+
+
+def _of_environment() -> Iterator[str]:
+    return (v for k, v in os.environ.items() if _NAMES.search(k) and len(v) >= _SHORTEST)
+
+
+def _under_names(value: Any) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            if isinstance(inner, str) and len(inner) >= _SHORTEST and _NAMES.search(str(key)):
+                yield inner
+            else:
+                yield from _under_names(inner)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _under_names(item)
 
 
 def _walk(value: Any, secrets: tuple[str, ...]) -> Any:

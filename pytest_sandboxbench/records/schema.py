@@ -18,6 +18,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from ..model import Sample, SeriesKey
+from .redaction import hide
 
 __all__ = ["SCHEMA", "Row", "encode", "lines", "parse_key"]
 
@@ -27,6 +28,8 @@ _KEY = re.compile(
     r"(?P<provider>[^:{}@/]+):(?P<operation>[^:{}@/]+?)(?:\{(?P<variants>[^{}]*)\})?(?:\.(?P<phase>[^:{}@/]+))?"
     r"@(?P<level>\d{1,9})/(?P<shape>[^:{}@/]+)"
 )
+
+_LONGEST_KEY = 1000
 
 
 class Row(msgspec.Struct, omit_defaults=True, frozen=True, gc=False):
@@ -61,12 +64,17 @@ def encode(sample: Sample, origin_ns: int) -> Row:
         ended_ns=sample.ended_ns - origin_ns,
         outcome=sample.outcome,
         released_ns=None if same else sample.released_ns - origin_ns,
-        path=sample.path,
-        sandbox=sample.sandbox,
+        path=_writable(sample.path),
+        sandbox=_writable(sample.sandbox),
         warmup=sample.warmup,
         phases={name: (start - origin_ns, end - origin_ns) for name, (start, end) in sample.phases.items()},
-        error=sample.error,
+        error=hide(_writable(sample.error)) if sample.error else "",
     )
+
+
+def _writable(text: str) -> str:
+    """Text as UTF-8 can hold it: bytes that were no text reach Python as surrogates."""
+    return text if text.isascii() else text.encode(errors="backslashreplace").decode()
 
 
 def lines(rows: Iterable[Row]) -> bytes:
@@ -80,16 +88,16 @@ def parse_key(text: str) -> SeriesKey:
     >>> parse_key("docker:environment_ready{cache=miss}.install@16/burst").phase
     'install'
     """
-    match = _KEY.fullmatch(text)
+    match = _KEY.fullmatch(text) if len(text) <= _LONGEST_KEY and text.isprintable() else None
     if match is None:
-        raise ValueError(f"not a series key: {text[:200]!r}; one looks like bubblewrap:startup@1/burst")
+        raise _no_key(text)
     parts: Mapping[str, str | None] = match.groupdict()
     variants = []
     for pair in (parts["variants"] or "").split(","):
         name, found, value = pair.partition("=")
         if found:
             variants.append((name, value))
-    return SeriesKey(
+    key = SeriesKey(
         str(parts["provider"]),
         str(parts["operation"]),
         tuple(variants),
@@ -97,3 +105,10 @@ def parse_key(text: str) -> SeriesKey:
         int(parts["level"] or 1),
         str(parts["shape"]),
     )
+    if str(key) != text:  # empty braces, a variant without a value, 01 lanes: one series must not have two names
+        raise _no_key(text)
+    return key
+
+
+def _no_key(text: str) -> ValueError:
+    return ValueError(f"not a series key: {text[:200]!r}; one looks like bubblewrap:startup@1/burst")

@@ -12,6 +12,7 @@ from .schema import Row, parse_key
 __all__ = ["Series", "SeriesTable"]
 
 _KEPT_ERRORS = 3
+_LATEST_NS = 1 << 62  # some 146 years
 
 
 class Series:
@@ -35,6 +36,11 @@ class Series:
         self._edges: dict[int, list[int]] = {}
 
     def add(self, row: Row) -> None:
+        """Take one sample in. ``ValueError`` for times that are none."""
+        if not -_LATEST_NS < row.scheduled_ns <= row.started_ns <= row.ended_ns < _LATEST_NS:
+            raise ValueError(
+                f"times out of order: scheduled {row.scheduled_ns}, started {row.started_ns}, ended {row.ended_ns}"
+            )
         if row.warmup:
             self.warmups += 1
             return
@@ -54,6 +60,8 @@ class Series:
             self.queues.append(row.started_ns - scheduled)
             self.paths[row.path] += 1
             for name, (start, end) in row.phases.items():
+                if not -_LATEST_NS < start <= end < _LATEST_NS:
+                    raise ValueError(f"times out of order in phase {name[:60]!r}: {start}, {end}")
                 durations = self.phases.get(name)
                 if durations is None:
                     durations = self.phases[name] = array("q")
