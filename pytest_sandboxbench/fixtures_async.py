@@ -22,6 +22,7 @@ async def _sandboxbench_measuring(request: pytest.FixtureRequest) -> AsyncIterat
     measuring = session.start()
     yield measuring
     await measuring.aclose()
+    session.tell()
 
 
 @pytest_asyncio.fixture(loop_scope="session")

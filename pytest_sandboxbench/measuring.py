@@ -14,7 +14,7 @@ from typing import Any
 
 from . import __version__
 from .clock import now_ns
-from .errors import UsageError
+from .errors import SandboxError, UsageError
 from .facts import guest_command, host_facts, load_average, parse_guest, process_start
 from .load.block import Block, BlockPlan, BlockRunner, Left
 from .load.guard import GuardedProvider, GuardedSandbox, Pulse, describe
@@ -298,7 +298,10 @@ class Measuring:
         if name in self._looked:
             return
         self._looked.add(name)
-        result = await sandbox.exec(guest_command())
+        try:
+            result = await sandbox.exec(guest_command())
+        except SandboxError:
+            return  # facts are missing then; what is measured tells of its own failures
         facts: Mapping[str, str] = parse_guest(result.stdout)
         if facts:
             self.header["guests"][name] = dict(facts)
@@ -311,6 +314,10 @@ class Measuring:
             if not self._preflights[name].ready:
                 continue
             guarded = self.guarded(name)
+            # What a block could not destroy is tried once more: only what is left in the end is a leak.
+            again = [left.ref for left in self.left if left.ref.provider == name]
+            guarded.live.update((ref.id, ref) for ref in again)
+            self.left = [left for left in self.left if left.ref not in again]
             try:
                 async with asyncio.timeout(self._settings.timeout_s):
                     for ref in await provider.owned(self.run_id):

@@ -75,6 +75,18 @@ def _text(text: str) -> str:
     return text
 
 
+def _command(text: str) -> str:
+    import shlex
+
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a command: {error}; write for example 'node -e 1'") from None
+    if not words:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a command; write for example 'node -e 1'")
+    return text
+
+
 # name -> (reader, default, metavar, help); the ini key is the same with underscores.
 _VALUES: dict[str, tuple[Any, Any, str, str]] = {
     "provider": (
@@ -106,7 +118,7 @@ _VALUES: dict[str, tuple[Any, Any, str, str]] = {
     "timeout": (_seconds, 60.0, "S", "Deadline of every single operation (default: 60)."),
     "records": (_text, None, "DIR", "Folder for the raw records of this run (default: a new one in .sandboxbench/)."),
     "command": (
-        _text,
+        _command,
         None,
         "CMD",
         "Also time this command in a new sandbox, for example --sandbox-command 'node -e 1'.",

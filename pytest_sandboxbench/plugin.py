@@ -8,7 +8,7 @@ import pytest
 
 from . import fixtures, hookspecs, markers, options
 from .fixtures import concurrency, sandbox, sandbox_bench, sandbox_factory, sandbox_provider
-from .stash import SESSION, WISHES
+from .stash import NEWS, SESSION, WISHES
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -68,7 +68,8 @@ def _join_xdist(config: pytest.Config) -> None:
 
         check_collection(config, ours=ours)
 
-    config.pluginmanager.register(ControllerHooks(config, shared, collected), "sandboxbench-gang")
+    news = config.stash[NEWS] = {}
+    config.pluginmanager.register(ControllerHooks(config, shared, collected, news), "sandboxbench-gang")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -14,7 +14,7 @@ from .baseline.bridge import PublishedSeries, Wishes, check_collection, mark_ite
 from .bench import SandboxBench
 from .errors import UsageError
 from .identity import hide_from_git, share
-from .load.gang import announce
+from .load.gang import say
 from .load.operations import Scenario, scenario_of, shown_operations
 from .markers import BenchMark, read
 from .measuring import Measuring, Settings
@@ -24,7 +24,7 @@ from .records.schema import Row
 from .records.series import Series, SeriesTable
 from .report.progress import Progress
 from .report.published import extra_info, figures
-from .stash import PAYLOAD, SESSION, WISHES
+from .stash import NEWS, PAYLOAD, SESSION, WISHES
 
 __all__ = ["BenchSession", "provider_name", "session_of"]
 
@@ -54,7 +54,7 @@ class BenchSession:
         self.header: dict[str, Any] = {}
         self.measuring: Measuring | None = None
         self.selected = 0
-        self.absent: dict[str, Preflight] = {}
+        self._absent: dict[str, tuple[str, str]] = {}
         self._registry: Registry | None = None
         self._shared: Mapping[str, str] | None = getattr(config, "workerinput", {}).get("sandboxbench")
         self._mistake = ""
@@ -139,8 +139,9 @@ class BenchSession:
                     check_collection(self.config, ours=bool(ours))
             except pytest.UsageError as error:
                 mistake = str(error)
-        told = announce(self.config, [item.nodeid for item in ours], mistake)
-        if mistake and not told:
+        if ours:
+            say(self.config, "benches", [item.nodeid for item in ours])
+        if mistake and not say(self.config, "mistake", mistake):
             raise pytest.UsageError(mistake)
 
     def _blocks(self, ours: Sequence[pytest.Item]) -> dict[str, list[pytest.Item]]:
@@ -256,16 +257,46 @@ class BenchSession:
             text = measuring.last_block
             self._measured[block_id] = self.absorb(text)
             node.stash[PAYLOAD] = {"rows": text.decode("ascii", "backslashreplace")}
+            self.tell()
 
     def missing(self, node: pytest.Item, name: str, answer: Preflight) -> NoReturn:
         """A provider cannot run here: a skip with its cure, a failure under --sandbox-strict."""
-        self.absent[name] = answer
+        self._absent[name] = (answer.reason, answer.cure)
+        self.tell()
         text = f"{name} is not ready: {answer.reason}. {answer.cure}"
         if options.strict(self.config):
             pytest.fail(text, pytrace=False)
         pytest.skip(text)
 
     # -- results
+
+    def tell(self) -> None:
+        """In a worker: let the controller know what else is to be shown, also when no report follows."""
+        say(self.config, "news", {"absent": self.absent, "left": self.left, "problem": self.problem})
+
+    def _news(self, subject: str) -> list[Any]:
+        return [news[subject] for news in self.config.stash.get(NEWS, {}).values()]
+
+    @property
+    def absent(self) -> dict[str, tuple[str, str]]:
+        """Providers that cannot run here: name -> (reason, cure)."""
+        merged = dict(self._absent)
+        for absent in self._news("absent"):
+            merged.update(absent)
+        return merged
+
+    @property
+    def left(self) -> list[tuple[str, str, str]]:
+        """Sandboxes that could not be destroyed: (provider, id, reason)."""
+        own = self.measuring.left if self.measuring is not None else []
+        found = [(left.ref.provider, left.ref.id, left.reason) for left in own]
+        return found + [left for lefts in self._news("left") for left in lefts]
+
+    @property
+    def problem(self) -> str:
+        """What went wrong with the records, empty for nothing."""
+        own = self.measuring.problem if self.measuring is not None else ""
+        return next(filter(None, (own, *self._news("problem"))), "")
 
     def absorb(self, text: bytes) -> list[str]:
         """Take samples in; returns the keys of their series."""
@@ -311,9 +342,8 @@ class BenchSession:
 
     def exit_status(self, status: int) -> int:
         """pytest's own status, unless a worse thing is known: a leak or regression 1, nothing measured 5."""
-        leaked = self.measuring is not None and bool(self.measuring.left)
         if status in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
-            if leaked or regressions(self.config):
+            if self.left or regressions(self.config):
                 return pytest.ExitCode.TESTS_FAILED
             if self.selected and not len(self.results) and not self.config.option.collectonly and not self.wishes.skip:
                 return pytest.ExitCode.NO_TESTS_COLLECTED

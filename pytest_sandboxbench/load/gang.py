@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-__all__ = ["ControllerHooks", "announce"]
+__all__ = ["ControllerHooks", "say"]
 
 _CHANNEL = "sandboxbench_channel"
 
@@ -20,15 +20,19 @@ class ControllerHooks:
     """The controller's side: shares the run's identity, learns which tests are benches, chooses the scheduler.
 
     ``shared`` gives what all workers must know; ``collected`` is told, once, whether there are benches, and may refuse
-    the run with a ``UsageError``.
+    the run with a ``UsageError``. ``news`` gets the latest that each worker said besides, by the worker's name.
     """
 
     def __init__(
-        self, config: pytest.Config, shared: Callable[[], Mapping[str, str]], collected: Callable[[bool], None]
+        self,
+        config: pytest.Config,
+        shared: Callable[[], Mapping[str, str]],
+        collected: Callable[[bool], None],
+        news: dict[str, Mapping[str, Any]],
     ) -> None:
         self._config = config
         self._shared = shared
-        self._heard = _Heard(collected)
+        self._heard = _Heard(collected, news)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
@@ -45,18 +49,22 @@ class ControllerHooks:
 
 
 class _Heard:
-    """What the workers said of their collections."""
+    """What the workers said."""
 
-    def __init__(self, collected: Callable[[bool], None]) -> None:
+    def __init__(self, collected: Callable[[bool], None], news: dict[str, Mapping[str, Any]]) -> None:
         self._collected = collected
+        self._news = news
         self.benches: set[str] = set()
         self.mistakes: list[str] = []
 
-    def hear(self, said: tuple[list[str], str]) -> None:
-        benches, mistake = said
-        self.benches.update(benches)
-        if mistake:
-            self.mistakes.append(mistake)
+    def hear(self, said: tuple[str, str, Any]) -> None:
+        worker, subject, what = said
+        if subject == "benches":
+            self.benches.update(what)
+        elif subject == "mistake":
+            self.mistakes.append(what)
+        else:
+            self._news[worker] = what
 
     def check(self) -> None:
         """``UsageError`` for what a worker must not raise itself: for xdist that is a crash."""
@@ -107,9 +115,16 @@ class _Scheduler:
         return scheduler
 
 
-def announce(config: pytest.Config, benches: list[str], mistake: str = "") -> bool:
-    """The worker's side: tell the controller which tests are benches, or why they cannot run. True where there is one."""
+def say(config: pytest.Config, subject: str, what: Any) -> bool:
+    """The worker's side: tell the controller of ``benches``, a ``mistake`` or ``news``. False without a controller.
+
+    It arrives before the test reports that are sent after it, and also when the worker has no report left to send.
+    """
     channel = getattr(config, "workerinput", {}).get(_CHANNEL)
-    if channel is not None and (benches or mistake):
-        channel.send((benches, mistake))
-    return channel is not None
+    if channel is None:
+        return False
+    try:
+        channel.send((config.workerinput["workerid"], subject, what))  # type: ignore[attr-defined]
+    except OSError:
+        pass  # the controller is gone, and with it everybody who could read this
+    return True

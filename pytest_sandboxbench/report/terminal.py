@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ..load.block import Left
 from .table import Line, build, notes, render
 from .text import harmless
 
@@ -28,27 +27,25 @@ _MARKUP: dict[str, dict[str, bool]] = {
 
 def write_summary(terminal: pytest.TerminalReporter, session: BenchSession) -> None:
     """Table, leaks, missing providers, and where the records are."""
-    measuring = session.measuring
     if len(session.results):
         groups = build(session.results, session.header)
         terminal.section("sandbox benchmarks", sep="=")
         width = max(60, terminal._tw.fullwidth)
         _write(terminal, [*render(groups, session.header, width), *notes(groups, session.header)])
         folder = session.folder
-        if folder is not None:
+        if folder is not None and not session.problem:
             shown = os.path.relpath(folder, session.config.invocation_params.dir)
             terminal.write_line(f"records: {shown} (sandboxbench report {shown} prints this table again)")
     if session.absent:
         terminal.section("sandbox providers that are not ready", sep="=")
-        for name, answer in session.absent.items():
-            terminal.write_line(f"{name}: {harmless(answer.reason)}. {harmless(answer.cure)}", yellow=True)
-    leaks: list[Left] = measuring.left if measuring is not None else []
-    if leaks:
+        for name, (reason, cure) in session.absent.items():
+            terminal.write_line(f"{name}: {harmless(reason)}. {harmless(cure)}", yellow=True)
+    if session.left:
         terminal.section("sandbox leaks", sep="=", red=True)
-        for left in leaks:
-            terminal.write_line(f"{left.ref.provider} {harmless(left.ref.id)}: {harmless(left.reason)}", red=True)
-    if measuring is not None and measuring.problem:
-        terminal.write_line(harmless(measuring.problem), red=True)
+        for provider, id_, reason in session.left:
+            terminal.write_line(f"{provider} {harmless(id_)}: {harmless(reason)}", red=True)
+    if session.problem:
+        terminal.write_line(harmless(session.problem), red=True)
 
 
 def _write(terminal: pytest.TerminalReporter, lines: list[Line]) -> None:
