@@ -11,6 +11,9 @@ import pytest
 
 WORKERS = [pytest.param((), id="plain"), pytest.param(("-n", "2"), id="xdist")]
 
+# Ours, because the conftest below plays its part; the others, because each process would spend a second on them.
+BLOCKED = ("-p", "no:sandboxbench", "-p", "no:hypothesispytest", "-p", "no:asyncio", "-p", "no:anyio")
+
 # What the plugin does, with numbers in place of measuring.
 PLUGIN = """
 import time
@@ -111,7 +114,7 @@ class Bench:
         self.pytester = pytester
 
     def run(self, *arguments: str) -> pytest.RunResult:
-        return self.pytester.runpytest_subprocess("-p", "no:sandboxbench", *arguments)
+        return self.pytester.runpytest_subprocess(*BLOCKED, *arguments)
 
     def add_ordinary(self, text: str = ORDINARY) -> None:
         self.pytester.makepyfile(test_ordinary=text)
