@@ -162,10 +162,17 @@ def add_short_options(parser: pytest.Parser) -> None:
     for name in SHORT:
         reader, _, metavar, _ = _VALUES[name]
         text = f"The same as --sandbox-{name}."
-        try:
+        if not _is_taken(parser, f"--{name}"):
             group.addoption(f"--{name}", type=reader, default=None, metavar=metavar, dest=_dest(name), help=text)
-        except ValueError:
-            continue
+
+
+def _is_taken(parser: pytest.Parser, word: str) -> bool:
+    """Asked by parsing: what a second registration raises, and when, differs between releases of pytest."""
+    try:
+        _, unknown = parser.parse_known_and_unknown_args([f"{word}=x"])
+    except (SystemExit, pytest.UsageError):  # its owner does not like the value
+        return True
+    return not unknown
 
 
 def _dest(name: str) -> str:

@@ -99,6 +99,7 @@ class BenchSession:
             levels = options.get(self.config, "concurrency")
             self.shared  # noqa: B018 -- refuses a folder of records that is taken
             options.check(self.config)
+            _check_asyncio(self.config)
         except pytest.UsageError as error:
             # Raised from here it would be an error of this file, with a traceback: `group` tells it.
             self._mistake, names, levels = str(error), ("?",), (1,)
@@ -354,6 +355,14 @@ def default_provider() -> str:
     import sys
 
     return "bubblewrap" if sys.platform == "linux" else "null"
+
+
+def _check_asyncio(config: pytest.Config) -> None:
+    manager = config.pluginmanager
+    if not (manager.hasplugin("asyncio") or manager.hasplugin("pytest_asyncio.plugin")):
+        raise pytest.UsageError(
+            "benches of sandboxes need pytest-asyncio, which is not loaded: -p pytest_asyncio.plugin"
+        )
 
 
 def is_ours(item: pytest.Item) -> bool:

@@ -88,7 +88,9 @@ class Suite:
 
     def assert_nothing_left(self) -> None:
         """Every sandbox that was made is destroyed."""
-        made = {call["sandbox"] for name in ("create", "run_once") for call in self.calls(name) if call["sandbox"]}
+        made = {
+            call["sandbox"] for name in ("create", "run_once") for call in self.calls(name) if call["outcome"] == "ok"
+        }
         gone = {call["sandbox"] for call in self.calls("destroy") if call["outcome"] == "ok"}
         assert made - gone == set()
 
