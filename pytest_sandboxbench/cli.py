@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import io
 import os
 import shutil
 import sys
+import threading
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
@@ -23,6 +26,8 @@ if TYPE_CHECKING:
 __all__ = ["main"]
 
 USAGE = 4
+
+_PATIENCE_S = 4.0  # a second for the answer, the rest for the import of an SDK
 
 
 class _Parser(argparse.ArgumentParser):
@@ -63,10 +68,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     init.add_argument("folder", nargs="?", type=Path, default=Path("benches"), metavar="DEST", help="default: benches")
     init.set_defaults(run=_init)
 
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal without "µ" gets "?", not a traceback
     arguments = parser.parse_args(argv)
     try:
         status: int = arguments.run(arguments)
-        sys.stdout.flush()
+        if sys.stdout is not None:  # closed by who started it
+            sys.stdout.flush()
     except UsageError as error:
         print(f"sandboxbench: {error}", file=sys.stderr)
         return USAGE
@@ -96,19 +105,35 @@ def _status(answer: Preflight) -> str:
 
 
 def _preflights(names: Sequence[str]) -> list[tuple[str, str, Preflight]]:
-    """Ask all at once; each has its own second."""
+    """Ask all at once, each in a thread of its own: one that blocks takes no time from the others."""
     from .measuring import ask
+    from .model import Preflight
     from .providers.registry import Registry
 
     registry = Registry(Path.cwd())
     registry.check(names)
+    answers: dict[str, Preflight | UsageError] = {}
 
-    async def everything() -> list[Preflight]:
-        return await asyncio.gather(*(ask(registry, name) for name in chosen))
+    def question(name: str) -> None:
+        try:
+            answers[name] = asyncio.run(ask(registry, name))
+        except UsageError as error:
+            answers[name] = error
 
     chosen = list(names) or registry.names
-    answers = asyncio.run(everything())
-    return [(name, registry.kind(name), answer) for name, answer in zip(chosen, answers, strict=True)]
+    threads = [threading.Thread(target=question, args=(name,), daemon=True) for name in chosen]
+    for thread in threads:
+        thread.start()
+    ends = time.monotonic() + _PATIENCE_S
+    for thread in threads:
+        thread.join(max(0.0, ends - time.monotonic()))
+    out = []
+    for name in chosen:
+        answer = answers.get(name) or Preflight(False, f"it did not answer within {_PATIENCE_S:g} s", "report it")
+        if isinstance(answer, UsageError):
+            raise answer
+        out.append((name, registry.kind(name), answer))
+    return out
 
 
 def _doctor(_arguments: argparse.Namespace) -> int:
@@ -136,9 +161,9 @@ def _report(arguments: argparse.Namespace) -> int:
             file=sys.stderr,
         )
         return 1
-    width = arguments.width or shutil.get_terminal_size().columns
+    width = max(60, arguments.width or shutil.get_terminal_size().columns)
     groups = build(run.series, run.header, everything=arguments.all)
-    for line in [*render(groups, run.header, max(60, width)), *notes(groups, run.header)]:
+    for line in [*render(groups, run.header, width), *notes(groups, run.header, width)]:
         print(line.text)
     if run.torn:
         print("a last line was cut off, as by a kill; it is left out", file=sys.stderr)

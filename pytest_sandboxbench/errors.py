@@ -82,7 +82,7 @@ class SandboxError(SandboxbenchError):
             text += f" on {self.sandbox}"
         text += f" {self._what()}"
         if self.after_s is not None:
-            text += f" after {self.after_s:.3g} s"
+            text += f" after {self.after_s:.3g} s" if self.after_s >= 0.01 else f" after {self.after_s * 1e3:.2g} ms"
         if self.said:
             text += f": {self.said.strip()}"
         if self.cure:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import secrets
 import sys
@@ -14,11 +13,12 @@ from typing import Any
 
 from . import __version__
 from .clock import now_ns
-from .errors import SandboxError, UsageError
+from .errors import OperationTimeout, UsageError
 from .facts import guest_command, host_facts, load_average, parse_guest, process_start
 from .load.block import Block, BlockPlan, BlockRunner, Left
-from .load.guard import GuardedProvider, GuardedSandbox, Pulse, describe
+from .load.guard import GuardedProvider, GuardedSandbox, Pulse, bounded, describe
 from .load.operations import OPERATIONS, Scenario
+from .load.watchdog import Watchdog
 from .model import Owner, Preflight, Sample, SandboxRef, SandboxSpec
 from .providers.protocol import Provider
 from .providers.registry import Registry
@@ -63,7 +63,10 @@ async def ask(registry: Registry, name: str) -> Preflight:
     """Whether a provider can run here; it gets a second. ``UsageError`` for settings that it does not have."""
     answer, provider = await _ask_provider(registry, name)
     if provider is not None:
-        await provider.aclose()
+        try:
+            await bounded("aclose", provider.aclose(), PREFLIGHT_S)
+        except Exception:
+            pass  # it answered; what it does afterwards changes nothing
     return answer
 
 
@@ -74,10 +77,12 @@ async def _ask_provider(registry: Registry, name: str) -> tuple[Preflight, Provi
         raise
     except Exception as error:
         return Preflight(False, f"it cannot be loaded: {describe(error)}", "reinstall the package that brings it"), None
+    watchdog = Watchdog()
     try:
-        async with asyncio.timeout(PREFLIGHT_S):
-            return await provider.preflight(), provider
-    except TimeoutError:
+        with watchdog.watching():
+            watchdog.expect(time.monotonic() + PREFLIGHT_S)
+            return await bounded("preflight", provider.preflight(), PREFLIGHT_S), provider
+    except OperationTimeout:
         return Preflight(False, f"it did not answer within {PREFLIGHT_S:g} s", "see `sandboxbench doctor`"), provider
     except Exception as error:
         return Preflight(False, describe(error), "a preflight must not raise: report it to its author"), provider
@@ -106,6 +111,7 @@ class Measuring:
         self._origin = now_ns()
         self._block_lines: list[bytes] = []
         self._looked: set[str] = set()
+        self._watchdog = Watchdog()
         self._seed = secrets.randbits(32) if settings.seed is None else settings.seed
         self.run_id = run_id
         self.folder = folder
@@ -181,7 +187,11 @@ class Measuring:
         """The same with our deadlines around it, for fixtures outside of blocks."""
         timeout_s = self._settings.timeout_s
         return GuardedProvider(
-            self._providers[name], owner=self.owner, spec=self._specs[name], timeout_s=timeout_s, pulse=Pulse(timeout_s)
+            self._providers[name],
+            owner=self.owner,
+            spec=self._specs[name],
+            timeout_s=timeout_s,
+            pulse=Pulse(timeout_s, self._watchdog.expect),
         )
 
     # -- blocks
@@ -262,6 +272,7 @@ class Measuring:
             {name: self._specs[name] for name in block.providers},
             self,
             self._look,
+            self._watchdog,
         )
         started = time.monotonic()
         try:
@@ -300,7 +311,7 @@ class Measuring:
         self._looked.add(name)
         try:
             result = await sandbox.exec(guest_command())
-        except SandboxError:
+        except Exception:
             return  # facts are missing then; what is measured tells of its own failures
         facts: Mapping[str, str] = parse_guest(result.stdout)
         if facts:
@@ -310,32 +321,37 @@ class Measuring:
 
     async def aclose(self) -> None:
         """Destroy what this run still owns, close the clients, finish the records."""
-        for name, provider in self._providers.items():
-            if not self._preflights[name].ready:
-                continue
-            guarded = self.guarded(name)
-            # What a block could not destroy is tried once more: only what is left in the end is a leak.
-            again = [left.ref for left in self.left if left.ref.provider == name]
-            guarded.live.update((ref.id, ref) for ref in again)
-            self.left = [left for left in self.left if left.ref not in again]
-            try:
-                async with asyncio.timeout(self._settings.timeout_s):
-                    for ref in await provider.owned(self.run_id):
-                        guarded.live[ref.id] = ref
-            except Exception as error:
-                self.left.append(Left(SandboxRef(name, "?"), f"what is left could not be listed: {describe(error)}"))
-            self.left += [Left(ref, reason) for ref, reason in await guarded.destroy_all()]
-            try:
-                async with asyncio.timeout(self._settings.timeout_s):
-                    await provider.aclose()
-            except Exception as error:
-                self.problem = self.problem or f"{name} did not close: {describe(error)}"
+        with self._watchdog.watching():
+            for name, provider in self._providers.items():
+                if self._preflights[name].ready:
+                    await self._close(name, provider)
+            self._watchdog.rest()
         self.header["complete"] = True
         self.header["finished"] = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         if self.header["blocks"]:
             self._write_header()
         self._spool.close()
         self.problem = self._spool.problem or self.problem
+
+    async def _close(self, name: str, provider: Provider) -> None:
+        timeout_s = self._settings.timeout_s
+        guarded = self.guarded(name)
+        # What a block could not destroy is tried once more: only what is left in the end is a leak.
+        again = [left.ref for left in self.left if left.ref.provider == name]
+        guarded.live.update((ref.id, ref) for ref in again)
+        self.left = [left for left in self.left if left.ref not in again]
+        try:
+            self._watchdog.expect(time.monotonic() + timeout_s)
+            for ref in await bounded("owned", provider.owned(self.run_id), timeout_s):
+                guarded.live[ref.id] = ref
+        except Exception as error:
+            self.left.append(Left(SandboxRef(name, "?"), f"what is left could not be listed: {describe(error)}"))
+        self.left += [Left(ref, reason) for ref, reason in await guarded.destroy_all()]
+        try:
+            self._watchdog.expect(time.monotonic() + timeout_s)
+            await bounded("aclose", provider.aclose(), timeout_s)
+        except Exception as error:
+            self.problem = self.problem or f"{name} did not close: {describe(error)}"
 
     def _write_header(self) -> None:
         self.problem = write_header(self.folder, self.header) or self.problem

@@ -319,12 +319,16 @@ async def bounded(tried: str, call: Coroutine[Any, Any, T], limit_s: float) -> T
         if not task.done():
             task.cancel()
             forget(task)
+    said = "" if task.done() else "the adapter did not stop when it was cancelled"
     if task.done() and not task.cancelled():
-        return task.result()
+        try:
+            return task.result()
+        except LoopBlocked:
+            said = "the adapter blocked the event loop"
     raise OperationTimeout(
         tried,
         after_s=(now_ns() - started) / NS_PER_S,
-        said="" if task.done() else "the adapter did not stop when it was cancelled",
+        said=said,
         cure=f"it had {limit_s:.3g} s",
     )
 

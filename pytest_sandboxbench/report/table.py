@@ -13,7 +13,7 @@ from typing import Any
 from ..model import SeriesKey
 from ..records.series import Series, SeriesTable
 from ..stats import Summary, median, summarise
-from .text import duration, harmless, number, unit_of
+from .text import clip, columns, duration, harmless, number, unit_of, wrap
 
 __all__ = ["Line", "Row", "build", "describe_row", "notes", "render", "row_of", "summary_of"]
 
@@ -47,7 +47,7 @@ def summary_of(series: Series, floor: Series | None = None) -> Summary:
         pairs = [
             (median(sorted(values)), median(sorted(floor.rounds[number])))
             for number, values in sorted(series.rounds.items())
-            if values and floor.rounds.get(number)
+            if values and floor.rounds.get(number) and median(sorted(floor.rounds[number])) > 0
         ]
     # Acts a second say something only where lanes work beside each other.
     wall_s = series.wall_s if series.key.level > 1 and series.ok else None
@@ -153,6 +153,11 @@ def _times(row: Row, _size: float) -> str:
     return "" if ratio is None else f"{number(ratio)}×"
 
 
+def _times_interval(row: Row, _size: float) -> str:
+    ratio = row.summary.floor_ratio
+    return "" if ratio is None else _span(row.summary.floor_low, row.summary.floor_high, 1.0)
+
+
 def _median(row: Row, size: float) -> str:
     value = row.summary.median
     return "n/a" if value is None else f"{number(value / size)} {_unit(row)[0]}"
@@ -162,6 +167,8 @@ def _rate(row: Row, _size: float) -> str:
     value = row.summary.throughput
     return "" if value is None else f"{number(value)}/s"
 
+
+_LONGEST_NAME = 24
 
 _COLUMNS: tuple[_Column, ...] = (
     _Column("n", lambda row, _: str(row.summary.n), 0),
@@ -174,7 +181,7 @@ _COLUMNS: tuple[_Column, ...] = (
     _Column("sd", lambda row, size: _one(row.summary.stdev, size), 6),
     _Column("ok", _percent, 1),
     _Column("× floor", _times, 1),
-    _Column("95 %", lambda row, _: _span(row.summary.floor_low, row.summary.floor_high, 1.0), 7),
+    _Column("× interval", _times_interval, 7),
     _Column("rate", _rate, 2),
 )
 
@@ -184,21 +191,27 @@ def render(groups: Sequence[Sequence[Row]], header: Mapping[str, Any], width: in
     rows = [row for group in groups for row in group]
     if not rows:
         return []
-    names = {id(row): _name(row, groups) for row in rows}
-    first = max(len("operation"), *(len(name) + 2 for name in names.values()))
+    names = {id(row): harmless(_name(row, groups)) for row in rows}
     cells = {id(row): [column.cell(row, _unit(row)[1]) for column in _COLUMNS] for row in rows}
-    shown = _fitting(first, [cells[id(row)] for row in rows], width)
+    first = max(len("operation"), *(columns(name) + 2 for name in names.values()))
+    shown = _fitting(min(first, _LONGEST_NAME), [cells[id(row)] for row in rows], width)
     widths = [max(len(_COLUMNS[i].title), *(len(cells[id(row)][i]) for row in rows)) for i in shown]
-    titles = "  ".join(_COLUMNS[i].title.rjust(w) for i, w in zip(shown, widths, strict=True))
-    lines = [Line(f"{'operation':<{first}}  {titles}", "head")]
+    first = max(len("operation"), min(first, width - sum(widths) - 2 * len(widths)))
+
+    def line(kind: str, name: str, values: Iterable[str]) -> Line:
+        padded = "  ".join(value.rjust(w) for value, w in zip(values, widths, strict=True))
+        name = clip(name, first)
+        return Line(clip(f"{name}{' ' * (first - columns(name))}  {padded}".rstrip(), width), kind)
+
+    lines = [line("head", "operation", (_COLUMNS[i].title for i in shown))]
+    defined: set[str] = set()
     for group in groups:
-        lines.append(Line(_title(group, header, width), "title"))
+        lines += [Line(text, "title") for text in _title(group, header, width, defined)]
         for row in group:
-            values = "  ".join(cells[id(row)][i].rjust(w) for i, w in zip(shown, widths, strict=True))
             bad = row.summary.failures > 0 or not row.summary.n
             kind = "bad" if bad else "floor" if row.floor else "row"
-            lines.append(Line(f"  {names[id(row)]:<{first - 2}}  {values}".rstrip(), kind))
-            lines += [Line(text[:width], "bad") for text in _troubles(row)]
+            lines.append(line(kind, f"  {names[id(row)]}", (cells[id(row)][i] for i in shown)))
+            lines += [Line(text, "bad") for text in _troubles(row, width)]
     return lines
 
 
@@ -210,7 +223,8 @@ def _name(row: Row, groups: Sequence[Sequence[Row]]) -> str:
     return f"{row.key.provider} ({kind})" if kind and len(kinds) > 1 else row.key.provider
 
 
-def _title(group: Sequence[Row], header: Mapping[str, Any], width: int) -> str:
+def _title(group: Sequence[Row], header: Mapping[str, Any], width: int, defined: set[str]) -> list[str]:
+    """The operation; where it stands for the first time, what it times as well."""
     key = group[0].key
     kinds = {dict(row.key.variants).get("kind") for row in group}
     variants = tuple(v for v in key.variants if v[0] != "kind" or len(kinds) == 1)
@@ -218,10 +232,10 @@ def _title(group: Sequence[Row], header: Mapping[str, Any], width: int) -> str:
     if (key.level, key.shape) != (1, "burst"):
         title += f" @{key.level}/{key.shape}"
     definition = header.get("operations", {}).get(key.operation)
-    if definition:
-        text = f"{title}: {definition['start']} → {definition['end']}"
-        return text if len(text) <= width else f"{text[: width - 1]}…" if width > 100 else title
-    return title
+    if definition and key.operation not in defined:
+        defined.add(key.operation)
+        title += f": {definition['start']} → {definition['end']}"
+    return wrap(harmless(title), width, more="    ")
 
 
 def _fitting(first: int, table: Sequence[Sequence[str]], width: int) -> list[int]:
@@ -237,22 +251,24 @@ def _fitting(first: int, table: Sequence[Sequence[str]], width: int) -> list[int
     return shown
 
 
-def _troubles(row: Row) -> Iterable[str]:
+def _troubles(row: Row, width: int) -> Iterable[str]:
     bad = [f"{count} {outcome}" for outcome, count in sorted(row.series.outcomes.items()) if outcome != "ok"]
     if bad:
-        cause = f": {harmless(row.series.errors[0])}" if row.series.errors else ""
-        yield f"    {', '.join(bad)} of {row.summary.attempts}{cause}"
+        cause = f": {row.series.errors[0]}" if row.series.errors else ""
+        text = harmless(f"{', '.join(bad)} of {row.summary.attempts}{cause}", 600)
+        yield from wrap(text, width, indent="    ", more="  ", most=4)
 
 
-def notes(groups: Sequence[Sequence[Row]], header: Mapping[str, Any]) -> list[Line]:
+def notes(groups: Sequence[Sequence[Row]], header: Mapping[str, Any], width: int = 120) -> list[Line]:
     """What a reader must know to trust the table, in as few lines as that takes."""
     rows = [row for group in groups for row in group]
     if not rows:
         return []
-    units = (
-        "one sandbox is one unit" if all(r.key.level == 1 for r in rows) else "a round of lanes is the unit under load"
-    )
-    out = [f"interval: of the median, order statistics, {units}; p95 is shown from n = 20, p99 from n = 100"]
+    one = "order statistics, one sandbox is one unit"
+    several = "a bootstrap over rounds, one round of all lanes is one unit"
+    levels = {row.key.level > 1 for row in rows}
+    how = f"{one}; with several lanes {several}" if len(levels) > 1 else several if True in levels else one
+    out = [f"interval: of the median, {how}; p95 is shown from n = 20, p99 from n = 100"]
     floor = next((r.key.provider for r in rows if r.floor), None)
     if floor is not None:
         out.append(
@@ -263,21 +279,22 @@ def notes(groups: Sequence[Sequence[Row]], header: Mapping[str, Any]) -> list[Li
     limits = "".join(f", {k.replace('_', ' ')} {host[k]}" for k in ("cpu_quota", "memory_limit") if k in host)
     if host:
         out.append(
-            f"host: {harmless(str(host.get('cpu', '')))}, {host.get('cpus_usable')} CPUs, "
+            f"host: {host.get('cpu', 'CPU unknown')}, {host.get('cpus_usable')} CPUs, "
             f"{host.get('system')} {host.get('kernel')}, Python {host.get('python')}{limits}"
         )
     for name, provider in header.get("providers", {}).items():
         text = ", ".join(f"{k} {v}" for k, v in provider.get("facts", {}).items() if k in _SHOWN_FACTS)
         guest = header.get("guests", {}).get(name, {})
         inside = ", ".join(f"{guest[k]} {t}" for k, t in (("vcpus", "vCPUs"), ("memory_mib", "MiB")) if k in guest)
+        isolation = str(provider.get("isolation", "isolation unknown"))
         out.append(
-            harmless(
-                f"{name}: {provider.get('isolation')}{', ' + text if text else ''}"
-                f"{'; in the guest: ' + inside if inside else ''}"
-            )
+            f"{name}: {_ISOLATION.get(isolation, isolation)}{', ' + text if text else ''}"
+            f"{'; in the guest: ' + inside if inside else ''}"
         )
-    return [Line(text, "note") for text in out]
+    return [Line(line, "note") for text in out for line in wrap(harmless(text, 600), width, more="  ", most=4)]
 
+
+_ISOLATION: Mapping[str, str] = {"none": "no isolation", "scripted": "scripted, no sandbox at all"}
 
 _SHOWN_FACTS = ("version", "sdk", "guest_python", "pause", "cgroup")
 

@@ -31,7 +31,7 @@ def write_summary(terminal: pytest.TerminalReporter, session: BenchSession) -> N
         groups = build(session.results, session.header)
         terminal.section("sandbox benchmarks", sep="=")
         width = max(60, terminal._tw.fullwidth)
-        _write(terminal, [*render(groups, session.header, width), *notes(groups, session.header)])
+        _write(terminal, [*render(groups, session.header, width), *notes(groups, session.header, width)])
         folder = session.folder
         if folder is not None and not session.problem:
             shown = os.path.relpath(folder, session.config.invocation_params.dir)

@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
-__all__ = ["UNITS", "duration", "harmless", "number", "unit_of"]
+import unicodedata
+
+__all__ = ["UNITS", "clip", "columns", "duration", "harmless", "number", "unit_of", "wrap"]
 
 UNITS: tuple[tuple[str, float], ...] = (("s", 1e9), ("ms", 1e6), ("µs", 1e3), ("ns", 1.0))
 
 
 def unit_of(ns: float) -> tuple[str, float]:
-    """Name and size (in ns) of the unit in which a duration has at least one digit before the point."""
-    return next((unit for unit in UNITS if ns >= unit[1]), UNITS[-1])
+    """Name and size (in ns) of the unit in which a duration, rounded, has one to three digits before the point.
+
+    >>> unit_of(999_499)[0], unit_of(999_500)[0]
+    ('µs', 'ms')
+    """
+    return next((unit for unit in UNITS if ns >= 0.9995 * unit[1]), UNITS[-1])
 
 
 def number(value: float) -> str:
-    """Three significant digits, never an exponent.
+    """Three significant digits, never an exponent, four decimals at most.
 
     >>> number(6.1249), number(61.249), number(612.49), number(6124.9)
     ('6.12', '61.2', '612', '6125')
+    >>> number(0.61249), number(0.061249)
+    ('0.612', '0.0612')
     """
-    return f"{value:.2f}" if abs(value) < 9.995 else f"{value:.1f}" if abs(value) < 99.95 else f"{value:.0f}"
+    size = abs(value)
+    limits = (0.09995, 0.9995, 9.995, 99.95)
+    return f"{value:.{sum(size < limit for limit in limits)}f}"
 
 
 def duration(ns: float) -> str:
@@ -40,3 +50,46 @@ def harmless(text: str, limit: int = 300) -> str:
     text = " ".join(text.split())
     out = "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
     return out if len(out) <= limit else out[: limit - 1] + "…"
+
+
+def columns(text: str) -> int:
+    """How many columns of a terminal a harmless text takes, at most."""
+    return sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
+
+
+def clip(text: str, width: int) -> str:
+    """A text cut to a number of columns, with an ellipsis where something is missing.
+
+    >>> clip("sandbox", 5)
+    'sand…'
+    """
+    if columns(text) <= width:
+        return text
+    used, kept = 1, []
+    for c in text:
+        used += columns(c)
+        if used > width:
+            break
+        kept.append(c)
+    return "".join(kept) + "…"
+
+
+def wrap(text: str, width: int, *, indent: str = "", more: str = "", most: int = 10) -> list[str]:
+    """A text as at most ``most`` lines; the first starts with ``indent``, the others with ``indent`` and ``more``.
+
+    >>> wrap("a sandbox of one", 10, indent="  ", more=" ")
+    ['  a', '   sandbox', '   of one']
+    """
+    lines, line, start = [], "", indent
+    for word in text.split(" "):
+        longer = f"{line} {word}" if line else word
+        if not line or columns(start + longer) <= width:
+            line = longer
+        else:
+            lines.append(start + line)
+            line, start = word, indent + more
+    lines.append(start + line)
+    if len(lines) > most:
+        rest = " ".join(piece.strip() for piece in lines[most - 1 :])
+        lines[most - 1 :] = [(indent if most == 1 else indent + more) + rest]
+    return [clip(line, width) for line in lines]
