@@ -284,7 +284,7 @@ class BubblewrapProvider:
             if sandbox is not None:
                 sandbox.end(deadline_s)
             elif once is not None:
-                # Its bwrap was reaped, and with it every process inside was gone.
+                # bwrap was reaped, and with the first process inside everything was gone.
                 self._clean(ref.id, once)
             else:
                 self._end_foreign(ref)
@@ -327,8 +327,9 @@ class BubblewrapProvider:
             lines = self._lines()
             limits, _ = self._limit(spec, sandbox)
             self._once[sandbox] = limits
+            folder = self._folders.make(owner, sandbox)
             command = Command(
-                lines.new(argv, work=self._folders.make(owner, sandbox), network=spec.network, joins=limits.joins),
+                lines.new(argv, work=folder, network=spec.network, joins=limits.joins),
                 stdin,
                 self._environment(spec, owner, sandbox),
                 pass_fds=lines.pass_fds,
@@ -361,9 +362,9 @@ class BubblewrapProvider:
 
 
 def _guest_end(ended: Ended) -> Ended:
-    """bwrap exits with 128 + N when its guest was ended by signal N, as a shell does: that is -N here.
+    """The shell inside says 128 + N when the command was ended by signal N: that is -N here.
 
-    A guest that itself exits with such a number cannot be told from it.
+    A command that itself exits with such a number cannot be told from it.
     """
     number = ended.exit_code - 128
     if ended.why == "exit" and number in set(signal.Signals):

@@ -19,6 +19,11 @@ GUEST_UID = 1000
 ALIAS_FOLDER = "/opt/sandboxbench"
 
 _DEVICES = ("null", "zero", "full", "random", "urandom")
+# The first process inside is a shell that collects orphans while it waits for its child. When that ends the shell
+# ends too, and with the first process of a pid namespace the kernel ends all others. bwrap's own first process would
+# live on as long as anything inside does, and bwrap itself would not: `sleep 60 &` would survive a harness.
+_FIRST = ("--as-pid-1", "--", "/bin/sh", "-c", '"$@"; exit $?', "sh")
+
 _CD = 'cd -- "$0" || exit 126; exec "$@"'
 _JOIN = 'n=$1; shift; while [ "$n" -gt 0 ]; do echo 0 > "$1" || exit 125; shift; n=$((n-1)); done; exec "$@"'
 
@@ -47,7 +52,10 @@ class CommandLines:
         info_fd: int | None = None,
         joins: Sequence[Path] = (),
     ) -> list[str]:
-        """bwrap running ``argv`` in a new sandbox. Never with ``--die-with-parent``: it dies with the *thread*."""
+        """bwrap running ``argv`` in a new sandbox, which ends with it.
+
+        Never with ``--die-with-parent``: the kernel means the *thread* that started it.
+        """
         line = [*_joining(joins), self.bwrap]
         line += ["--unshare-user"] if self.userns_fd is None else ["--userns", str(self.userns_fd)]
         line += ["--uid", str(GUEST_UID), "--gid", str(GUEST_UID)]
@@ -56,7 +64,7 @@ class CommandLines:
         line += self._mounts(work, network)
         line += ["--chdir", "/work"]
         line += [] if info_fd is None else ["--info-fd", str(info_fd)]
-        return [*line, "--", *argv]
+        return [*line, *_FIRST, *argv]
 
     def _mounts(self, work: Path, network: bool) -> list[str]:
         line = ["--ro-bind", "/usr", "/usr"]

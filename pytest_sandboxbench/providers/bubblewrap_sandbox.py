@@ -56,7 +56,7 @@ class BubblewrapSandbox:
         self._ended = False
 
     def _alive(self) -> bool:
-        return not self._ended and self._holder.alive() and proc.start_time(self._holder.pid) == self._holder.started
+        return not self._ended and self._holder.alive() and proc.lives(self._holder.pid, self._holder.started)
 
     def _gone(self, ended: Ended) -> bool:
         return ended.exit_code != 0 and not self._alive()
@@ -145,8 +145,10 @@ class BubblewrapSandbox:
         begin = time.monotonic()
         tried = f"stream {list(argv)}"
         pieces = self._processes.stream(self._command(tried, argv, stdin, cwd, env), deadline_s=deadline_s)
-        async for output in outputs(pieces, tried, self.ref.id, begin, self._gone):
-            yield output
+        # Closing a generator does not close the one that it reads from.
+        async with contextlib.aclosing(outputs(pieces, tried, self.ref.id, begin, self._gone)) as items:
+            async for item in items:
+                yield item
 
     async def write_file(self, path: str, data: bytes, *, deadline_s: float) -> None:
         """Inside, as the guest: a link that the guest made leads where it leads for the guest, never on the host."""
@@ -166,11 +168,11 @@ class BubblewrapSandbox:
         return result
 
     def _members(self) -> set[int]:
-        """Every process inside, and those that are just about to enter: their children would escape a pause."""
-        roots = {self._holder.pid, *self._running}
-        entering = {pid for pid in self._running if not proc.children(pid)}
-        found = proc.descendants(roots) | entering | {self._holder.pid}
-        return {pid for pid in found if proc.state(pid) not in ("Z", "X", "")}
+        """Every process inside, and those that are just about to enter: their children would escape a freeze."""
+        running = set(self._running)
+        entering = {pid for pid in running if not proc.children(pid)}
+        found = proc.descendants({self._holder.pid, *running}) | {self._holder.pid}
+        return {pid for pid in found | entering if proc.state(pid) not in ("Z", "X", "")}
 
     async def pause(self, *, kind: PauseKind, deadline_s: float) -> None:
         freezer = self._freezer
@@ -211,14 +213,21 @@ class BubblewrapSandbox:
         return phases
 
     def _stop(self, wake: Wake, deadline: float) -> bool:
-        """Stop all inside, and those who entered for us: each copies the stop of its child, when it comes to it."""
+        """Stop all inside, and wait until each nsenter has copied the stop of its child.
+
+        None is stopped from here: one that had seen its child's stop before would stop once more after the resume,
+        and nobody would wake it. One without a child yet is waited for until it has one.
+        """
         seen: set[int] = set()
         while not wake.cancelled:
-            members = self._members() | self._running
-            if members <= seen and all(proc.state(pid) in ("T", "Z", "X", "") for pid in members):
+            running = set(self._running)
+            inside = self._members() - running
+            # D: in the kernel, for example until a child of its vfork runs; it stops before it does anything else.
+            stopped = all(proc.state(pid) in ("T", "D", "Z", "X", "") for pid in inside)
+            if stopped and inside <= seen and all(proc.state(pid) in ("T", "Z", "X", "") for pid in running):
                 return True
-            proc.send(members - seen, signal.SIGSTOP)
-            seen = members
+            proc.send(inside - seen, signal.SIGSTOP)
+            seen = inside
             if time.monotonic() > deadline:
                 return False
             time.sleep(0.0001)
@@ -228,8 +237,11 @@ class BubblewrapSandbox:
         if kind == "frozen":
             if self._freezer is not None:
                 self._freezer.thaw()
-        else:
-            proc.send(self._members() | self._running, signal.SIGCONT)
+            return
+        running = set(self._running)
+        # The inside first: an nsenter that wakes while its child is still stopped stops again.
+        proc.send(self._members() - running, signal.SIGCONT)
+        proc.send(running, signal.SIGCONT)
 
     async def resume(self, *, deadline_s: float) -> None:
         if not self._alive():

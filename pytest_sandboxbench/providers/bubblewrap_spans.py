@@ -13,7 +13,10 @@ SPANS = (
         end="nsenter exited; inside are its start, its fork and the start of the command; with a cwd also a shell, "
         "with limits also a shell that joins the cgroups",
     ),
-    SpanDeclaration("cold_run", end="bwrap exited after its guest had; no nsenter is involved"),
+    SpanDeclaration(
+        "cold_run",
+        end="bwrap exited, and with it all inside; a shell in between starts the command, no nsenter is involved",
+    ),
     SpanDeclaration("write_file", end="an exec of a shell and `cat` that writes its input, not synced, is over"),
     SpanDeclaration("read_file", end="an exec of `cat` is over"),
     SpanDeclaration(

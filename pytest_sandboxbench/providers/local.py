@@ -10,7 +10,7 @@ import select
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
 
 from ..errors import ExecFailed, ExecTimeout, SandboxError, SandboxGone
@@ -152,7 +152,7 @@ def _await_echo(process: subprocess.Popen[bytes], wake: Wake, deadline: float) -
 
 
 def _child_pid(info_fd: int) -> int:
-    """From bwrap's JSON, which comes in pieces."""
+    """The first process of a sandbox, from bwrap's JSON, which comes in pieces."""
     data = b""
     while piece := os.read(info_fd, 4096):
         data += piece
@@ -218,8 +218,8 @@ def no_processes(error: OSError, tried: str, kind: type[SandboxError], sandbox: 
 
 
 async def outputs(
-    pieces: AsyncIterator[Output | Ended], tried: str, sandbox: str, begin: float, gone: Callable[[Ended], bool]
-) -> AsyncIterator[Output]:
+    pieces: AsyncGenerator[Output | Ended, None], tried: str, sandbox: str, begin: float, gone: Callable[[Ended], bool]
+) -> AsyncGenerator[Output, None]:
     """The protocol's stream from a launcher's: the end becomes an item with the exit code, or an error."""
     try:
         async for piece in pieces:
@@ -233,4 +233,4 @@ async def outputs(
     except OSError as error:
         raise no_processes(error, tried, ExecFailed, sandbox) from error
     finally:
-        await pieces.aclose()  # type: ignore[attr-defined]
+        await pieces.aclose()

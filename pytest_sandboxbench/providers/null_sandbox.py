@@ -107,8 +107,10 @@ class NullSandbox:
         begin = time.monotonic()
         tried = f"stream {list(argv)}"
         pieces = self._processes.stream(self._command(argv, stdin, cwd, env), deadline_s=deadline_s)
-        async for output in outputs(pieces, tried, self.ref.id, begin, self._gone):
-            yield output
+        # Closing a generator does not close the one that it reads from.
+        async with contextlib.aclosing(outputs(pieces, tried, self.ref.id, begin, self._gone)) as items:
+            async for item in items:
+                yield item
 
     async def write_file(self, path: str, data: bytes, *, deadline_s: float) -> None:
         await self._file(f"write_file {path}", lambda: _write(self._host_path(path), data))

@@ -13,6 +13,7 @@ import select
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -127,6 +128,8 @@ def start(command: Command, *, pipe_stdin: bool | None = None) -> subprocess.Pop
             start_new_session=command.process_group is None and sys.platform != "win32",
             process_group=command.process_group,
         )
+        if command.on_start is not None:
+            command.on_start(child.pid)
     if command.bulk and sys.platform == "linux":
         for pipe in (child.stdin, child.stdout):
             if pipe is not None:
@@ -168,8 +171,6 @@ def wait_for(command: Command, sink: Sink, room: Callable[[], bool], wake: Wake,
         sink("stderr", f"{error.filename}: {os.strerror(error.errno or 0)}\n".encode())
         return (127 if missing else 126), "exit"
     try:
-        if command.on_start is not None:
-            command.on_start(child.pid)
         watch = _watch if sys.platform == "linux" else _communicate
         why = watch(child, command.stdin, sink, room, wake, deadline)
         if why == "exit":
@@ -179,7 +180,8 @@ def wait_for(command: Command, sink: Sink, room: Callable[[], bool], wake: Wake,
             with contextlib.suppress(subprocess.TimeoutExpired):
                 return child.wait(REAP_S), why
             child.kill()
-        # In a frozen cgroup even SIGKILL waits: Popen reaps it some time after the thaw.
+        # In a frozen cgroup even SIGKILL waits: it is reaped when that is thawed.
+        threading.Thread(target=child.wait, daemon=True).start()
         return -_SIGKILL, why
     except BaseException:
         command.kill(child.pid)

@@ -27,6 +27,7 @@ __all__ = [
     "labelled",
     "labels",
     "labels_for",
+    "lives",
     "start_time",
     "state",
     "wait_gone",
@@ -36,6 +37,8 @@ OWNER_LABEL = "SANDBOXBENCH_OWNER"
 SANDBOX_LABEL = "SANDBOXBENCH_SANDBOX"
 EXEC_LABEL = "SANDBOXBENCH_EXEC"
 PROVIDER_LABEL = "SANDBOXBENCH_PROVIDER"
+
+_PF_EXITING = 0x4
 
 
 def labels_for(owner: Owner, provider: str, sandbox: str) -> dict[str, str]:
@@ -63,9 +66,10 @@ def state(pid: int) -> str:
     return fields[0] if fields else ""
 
 
-def group_of(pid: int) -> int | None:
+def lives(pid: int, started: str) -> bool:
+    """Is this process there, and not about to end? The first one of a namespace takes the others along first."""
     fields = _stat(pid)
-    return int(fields[2]) if len(fields) > 2 else None
+    return len(fields) > 19 and fields[19] == started and fields[0] not in "ZX" and not int(fields[6]) & _PF_EXITING
 
 
 def labels(pid: int) -> dict[str, str]:

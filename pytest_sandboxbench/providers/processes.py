@@ -13,7 +13,7 @@ import ctypes
 import os
 import sys
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
@@ -84,7 +84,7 @@ class Processes:
         deadline = time.monotonic() + deadline_s
         return await self.call(lambda wake: supervise(command, wake, deadline))
 
-    async def stream(self, command: Command, *, deadline_s: float) -> AsyncIterator[Output | Ended]:
+    async def stream(self, command: Command, *, deadline_s: float) -> AsyncGenerator[Output | Ended, None]:
         """As :meth:`run`, but output comes as it is written; the last item is :class:`Ended`, without output.
 
         Closing the generator early kills the command.

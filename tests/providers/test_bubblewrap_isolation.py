@@ -37,10 +37,12 @@ def canary() -> Iterator[Path]:
     for path in (folder, file):
         os.chown(path, guest_uid(), -1)
     folder.chmod(0o755)
-    yield file
-    assert file.read_text() == "alive", "the guest wrote to the host"
-    assert list(folder.iterdir()) == [file], "the guest made a file on the host"
-    shutil.rmtree(folder)
+    try:
+        yield file
+        assert file.read_text() == "alive", "the guest wrote to the host"
+        assert list(folder.iterdir()) == [file], "the guest made a file on the host"
+    finally:
+        shutil.rmtree(folder)
 
 
 REMOUNT = "mount -o remount,bind,rw {folder}; umount -l {folder}; mount -t tmpfs none {folder}"

@@ -158,11 +158,11 @@ def test_a_stream_ends_with_the_exit_code(owner: Owner) -> None:
 @pytest.mark.parametrize("command", ["sleep 60", "sleep 61 & sleep 60", "setsid sleep 62 & sleep 60"])
 def test_ac14_a_deadline_kills_what_the_command_started_and_nothing_else(owner: Owner, command: str) -> None:
     async def act(provider: NullProvider, sandbox: NullSandbox) -> None:
-        other = asyncio.create_task(sandbox.exec(["sleep", "0.8"], deadline_s=D))
+        other = asyncio.create_task(sandbox.exec(["sleep", "1.6"], deadline_s=D))
         start = time.monotonic()
         with pytest.raises(ExecTimeout):
             await sandbox.exec(["sh", "-c", command], deadline_s=0.4)
-        assert time.monotonic() - start < 0.7
+        assert time.monotonic() - start < 1.4
         assert len(proc.labelled(proc.SANDBOX_LABEL, sandbox.ref.id)) <= 2
         assert (await other).exit_code == 0
 

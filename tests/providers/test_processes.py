@@ -91,14 +91,14 @@ def test_a_deadline_kills_the_whole_group(launcher: Processes) -> None:
     start = time.monotonic()
     ended = run(launcher, "sh", "-c", "sleep 60 & echo $!; sleep 60", deadline_s=0.3)
     assert ended.why == "deadline"
-    assert 0.3 <= time.monotonic() - start < 0.6
-    assert proc.state(int(ended.stdout)) in ("", "Z")
+    assert 0.3 <= time.monotonic() - start < 1.3
+    assert proc.wait_gone(int(ended.stdout), proc.start_time(int(ended.stdout)), 1)
 
 
 def test_a_command_that_the_kill_function_spares_is_killed_all_the_same(launcher: Processes) -> None:
     start = time.monotonic()
     assert run(launcher, "sleep", "60", deadline_s=0.1, kill=lambda pid: None).exit_code == -9
-    assert time.monotonic() - start < 0.1 + one_process.REAP_S + 0.3
+    assert time.monotonic() - start < 0.1 + one_process.REAP_S + 1
 
 
 def test_a_cancelled_caller_leaves_nothing(launcher: Processes) -> None:
@@ -196,7 +196,7 @@ def test_closing_a_stream_early_kills_the_command(launcher: Processes) -> None:
         stream = launcher.stream(Command(["yes"], on_start=pids.append), deadline_s=60)
         async for _ in stream:
             break
-        await stream.aclose()  # type: ignore[attr-defined]
+        await stream.aclose()
         return pids[0]
 
     assert not Path(f"/proc/{asyncio.run(main())}").exists()
