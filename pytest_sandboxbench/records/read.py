@@ -91,8 +91,9 @@ def _read_header(folder: Path) -> dict[str, Any]:
     path = folder / "run.json"
     try:
         with path.open("rb") as file:
-            text = file.read(_LARGEST_HEADER + 1)
-        if len(text) > _LARGEST_HEADER:
+            size = path.stat().st_size
+            text = file.read(min(size, _LARGEST_HEADER))
+        if size > _LARGEST_HEADER:
             raise UsageError(f"{path} is not a header of records: it has more than {_LARGEST_HEADER} bytes")
         header = json.loads(text.decode())
     except FileNotFoundError:
