@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 
+from .errors import UsageError
 from .load.guard import GuardedSandbox
 from .load.lanes import Lane
 from .load.operations import Scenario, command_scenario, scenario_of, shown_operations
+from .markers import NAME, read
+from .naming import own_name
 from .records.series import Series
 from .report.table import describe_row, row_of
 from .report.text import harmless
@@ -52,6 +55,7 @@ class SandboxBench:
         self._session = session
         self._node = node
         self.level = level
+        self.used = False
 
     async def measure(
         self,
@@ -64,15 +68,15 @@ class SandboxBench:
         Each sample of ``act`` gets a sandbox of its own, made before and destroyed after, outside of the timed region;
         an exception in it, a failed ``assert`` for instance, is a failed sample.
         """
+        name = operation or read(self._node).operation
         if act is None:
-            name = operation or self._session.mark(self._node).operation
             if name is None:
-                raise pytest.UsageError(
-                    f"{self._node.nodeid}: measure() needs a function, or the marker: "
-                    '@pytest.mark.sandbox_bench("startup")'
-                )
-            return await self._view(scenario_of(name), shown_operations(name))
-        name = operation or self._session.mark(self._node).operation or _test_name(self._node)
+                _refuse('measure() needs a function, or the marker: @pytest.mark.sandbox_bench("startup")')
+            try:
+                return await self._view(scenario_of(name), shown_operations(name))
+            except UsageError as error:
+                _refuse(f"{error}; or give measure() a function of yours")
+        name = self._checked(name or own_name(self._node))
 
         async def live(lane: Lane) -> None:
             sandbox = await lane.sandbox()
@@ -83,19 +87,37 @@ class SandboxBench:
 
     async def run(self, live: Callable[[Lane], Awaitable[None]], *operations: str) -> Measurement:
         """Time a life of your own: ``live(lane)`` opens ``lane.timed(operation)`` for each of ``operations``."""
-        names = operations or (_test_name(self._node),)
-        return await self._view(Scenario(_test_name(self._node), names, live), names)
+        names = tuple(self._checked(name) for name in operations or (own_name(self._node),))
+        return await self._view(Scenario(own_name(self._node), names, live), names)
 
     async def measure_command(self, argv: Sequence[str], label: str) -> Measurement:
         """Time a cold run of a command: a new sandbox, its output and exit code 0."""
         return await self._view(command_scenario(list(argv), label), ("cold_run",))
 
     async def _view(self, scenario: Scenario, operations: Sequence[str]) -> Measurement:
+        if self.used:
+            _refuse("a test measures once: write a second test, or run() with two operations")
+        self.used = True
         series = await self._session.measure(self._node, self.level, scenario, operations)
         broken = [one for one in series if one.failed or not one.ok]
         if broken:
             pytest.fail("\n".join(_complaint(one) for one in broken), pytrace=False)
         return Measurement(series)
+
+    @staticmethod
+    def _checked(name: str) -> str:
+        if shown_operations(name):
+            _refuse(
+                f"{name!r} is built in, with a span of its own: give yours another name, "
+                f'@pytest.mark.sandbox_bench("my_{name}")'
+            )
+        if not NAME.fullmatch(name):
+            _refuse(f"{name!r} is not a name for an operation: letters, digits, '_', '+' and '-'")
+        return name
+
+
+def _refuse(message: str) -> NoReturn:
+    pytest.fail(message, pytrace=False)
 
 
 def _complaint(series: Series) -> str:
@@ -103,8 +125,3 @@ def _complaint(series: Series) -> str:
     cause = f"\n  first: {harmless(series.errors[0], 600)}" if series.errors else ""
     kept = f"\n  the others: {describe_row(row_of(series))}" if series.ok else ""
     return f"{series.key}: {counts or 'nothing measured'} of {series.attempts}{cause}{kept}"
-
-
-def _test_name(node: pytest.Item) -> str:
-    name = getattr(node, "originalname", None) or node.name
-    return str(name).removeprefix("test_")

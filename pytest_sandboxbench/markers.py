@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
-__all__ = ["MARKERS", "BenchMark", "read"]
+__all__ = ["MARKERS", "NAME", "BenchMark", "read"]
+
+NAME = re.compile(r"[\w+-]+")
+"""What an operation may be called; the other characters part the words of a series key."""
 
 MARKERS = (
     "sandbox_bench(operation=None, *, samples=None, warmup=None): which built-in operation this bench shows "
@@ -35,8 +40,12 @@ def read(node: pytest.Item) -> BenchMark:
         raise pytest.UsageError(
             f"{node.nodeid}: marker sandbox_bench: {text}; it is {MARKERS[0].split(':')[0]}"
         ) from None
-    if not (mark.operation is None or isinstance(mark.operation, str)):
-        raise pytest.UsageError(f"{node.nodeid}: marker sandbox_bench: operation={mark.operation!r} is not a name")
+    operation: object = mark.operation
+    if not (operation is None or (isinstance(operation, str) and NAME.fullmatch(operation))):
+        raise pytest.UsageError(
+            f"{node.nodeid}: marker sandbox_bench: operation={operation!r} is not a name: letters, digits, "
+            "'_', '+' and '-', for example startup"
+        )
     for name, lowest in (("samples", 1), ("warmup", 0)):
         value = getattr(mark, name)
         if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < lowest):

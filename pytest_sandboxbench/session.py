@@ -15,10 +15,11 @@ from .bench import SandboxBench
 from .errors import UsageError
 from .identity import hide_from_git, share
 from .load.gang import say
-from .load.operations import Scenario, scenario_of, shown_operations
-from .markers import BenchMark, read
+from .load.operations import OPERATIONS, Scenario, shown_operations
+from .markers import read
 from .measuring import Measuring, Settings
 from .model import Preflight
+from .naming import block_id, is_coroutine, is_ours, is_parametrized, measures, variants
 from .providers.registry import Registry
 from .records.schema import Row
 from .records.series import Series, SeriesTable
@@ -60,6 +61,8 @@ class BenchSession:
         self._mistake = ""
         self._members: dict[str, list[pytest.Item]] = {}
         self._measured: dict[str, list[str]] = {}
+        self._owners: dict[tuple[Any, ...], str] = {}
+        self._ran = False
 
     # -- choosing
 
@@ -104,7 +107,7 @@ class BenchSession:
             # Raised from here it would be an error of this file, with a traceback: `group` tells it.
             self._mistake, names, levels = str(error), ("?",), (1,)
         metafunc.parametrize("sandbox_provider", names, ids=names, indirect=True)
-        if "sandbox_bench" in metafunc.fixturenames and not _is_parametrized(metafunc, "concurrency"):
+        if "sandbox_bench" in metafunc.fixturenames and not is_parametrized(metafunc, "concurrency"):
             metafunc.parametrize("concurrency", levels, ids=[f"c{level}" for level in levels])
 
     @property
@@ -119,7 +122,7 @@ class BenchSession:
     def adopt(self, nodes: Sequence[object]) -> None:
         """Let asynchronous tests with our fixtures run on the session's event loop, where the clients live."""
         for node in nodes:
-            if isinstance(node, pytest.Item) and is_ours(node) and _is_coroutine(node):
+            if isinstance(node, pytest.Item) and is_ours(node) and is_coroutine(node):
                 marker = node.get_closest_marker("asyncio")
                 if marker is None or "loop_scope" not in marker.kwargs:
                     node.add_marker(pytest.mark.asyncio(loop_scope="session"), append=False)
@@ -148,28 +151,15 @@ class BenchSession:
     def _blocks(self, ours: Sequence[pytest.Item]) -> dict[str, list[pytest.Item]]:
         blocks: dict[str, list[pytest.Item]] = {}
         for item in ours:
-            if "sandbox_bench" in item.fixturenames:  # type: ignore[attr-defined]
-                blocks.setdefault(self._block_id(item), []).append(item)
+            if not measures(item):
+                continue
+            if not is_coroutine(item):
+                name = getattr(item, "originalname", item.name)
+                raise pytest.UsageError(
+                    f"{item.nodeid}: sandbox_bench is awaited, so the test is a coroutine: write `async def {name}`"
+                )
+            blocks.setdefault(block_id(item), []).append(item)
         return blocks
-
-    def mark(self, node: pytest.Item) -> BenchMark:
-        return read(node)
-
-    def _block_id(self, node: pytest.Item) -> str:
-        """Tests of one scenario share a block, whatever their provider; a bench of somebody's own is one by itself."""
-        level = _params(node).get("concurrency", 1)
-        operation = self.mark(node).operation
-        inside = ",".join(f"{k}={v}" for k, v in self.variants(node))
-        if operation is not None and shown_operations(operation):
-            name = scenario_of(operation).name
-        else:
-            name = f"{node.path.stem}.{getattr(node, 'originalname', node.name)}"
-        return f"{name}{'{' + inside + '}' if inside else ''}@{level}"
-
-    def variants(self, node: pytest.Item) -> tuple[tuple[str, str], ...]:
-        """Parameters of a test beside provider and level: they become variants of its series."""
-        others = {k: v for k, v in _params(node).items() if k not in ("sandbox_provider", "concurrency")}
-        return tuple(sorted((_safe(name), _safe(value)) for name, value in others.items()))
 
     # -- measuring
 
@@ -202,11 +192,6 @@ class BenchSession:
         return measuring
 
     def bench(self, node: pytest.Item, level: int) -> SandboxBench:
-        if not _is_coroutine(node):
-            raise pytest.UsageError(
-                f"{node.nodeid}: sandbox_bench is awaited, so the test is a coroutine: write `async def "
-                f"{getattr(node, 'originalname', node.name)}(...)`"
-            )
         return SandboxBench(self, node, level)
 
     async def measure(
@@ -215,15 +200,15 @@ class BenchSession:
         """The series of this test's provider; the first test of a block that gets here measures all of it."""
         measuring = self.measuring
         assert measuring is not None
-        provider, block_id = provider_name(node), self._block_id(node)
+        provider, id_ = provider_name(node), block_id(node)
         lacking = measuring.lacks(provider, scenario)
         if lacking:
             pytest.skip(f"{provider} {lacking}")
-        if block_id not in self._measured:
-            await self._run(node, block_id, level, scenario)
+        if id_ not in self._measured:
+            await self._run(node, id_, level, scenario)
         keys = [
             key
-            for key in self._measured[block_id]
+            for key in self._measured[id_]
             if (series := self.results.get(key)) is not None
             and series.key.provider == provider
             and series.key.operation in operations
@@ -231,20 +216,21 @@ class BenchSession:
         node.stash.setdefault(PAYLOAD, {})["series"] = keys
         return [series for key in keys if (series := self.results.get(key)) is not None]
 
-    async def _run(self, node: pytest.Item, block_id: str, level: int, scenario: Scenario) -> None:
+    async def _run(self, node: pytest.Item, id_: str, level: int, scenario: Scenario) -> None:
         measuring = self.measuring
         assert measuring is not None
-        members = self._members.get(block_id, [node])
-        marks = [self.mark(member) for member in members]
+        self._claim(node, id_, level, scenario)
+        members = self._members.get(id_, [node])
+        marks = [read(member) for member in members]
         names = list(dict.fromkeys(provider_name(member) for member in members))
         block = await measuring.plan(
-            block_id,
+            id_,
             scenario,
             level,
             names,
             samples=max((m.samples for m in marks if m.samples is not None), default=None),
             warmup=max((m.warmup for m in marks if m.warmup is not None), default=None),
-            variants=self.variants(node),
+            variants=variants(node),
         )
         asked: dict[str, list[str]] | None = {}
         for member, mark in zip(members, marks, strict=True):
@@ -256,9 +242,22 @@ class BenchSession:
             await measuring.run(block, asked)
         finally:
             text = measuring.last_block
-            self._measured[block_id] = self.absorb(text)
+            self._measured[id_] = self.absorb(text)
             node.stash[PAYLOAD] = {"rows": text.decode("ascii", "backslashreplace")}
             self.tell()
+
+    def _claim(self, node: pytest.Item, id_: str, level: int, scenario: Scenario) -> None:
+        """No two benches of somebody's own give one series: their samples would be mixed."""
+        for operation in scenario.operations:
+            if operation in OPERATIONS:
+                continue
+            owner = self._owners.setdefault((operation, variants(node), level), id_)
+            if owner != id_:
+                pytest.fail(
+                    f"{operation!r} is measured by {owner.rpartition('@')[0]} already: give this one its own name, "
+                    f'@pytest.mark.sandbox_bench("another_{operation}")',
+                    pytrace=False,
+                )
 
     def missing(self, node: pytest.Item, name: str, answer: Preflight) -> NoReturn:
         """A provider cannot run here: a skip with its cure, a failure under --sandbox-strict."""
@@ -319,10 +318,15 @@ class BenchSession:
         payload = {"selected": self.selected, **measured}
         if "rows" in payload:
             payload["header"] = self.header
+        bench = getattr(item, "funcargs", {}).get("sandbox_bench")
+        if report.passed and bench is not None and not bench.used:
+            report.outcome = "failed"
+            report.longrepr = "nothing was measured: `await sandbox_bench.measure(...)`"
         report.sandboxbench = payload  # type: ignore[attr-defined]
 
     def receive(self, report: pytest.TestReport, payload: Mapping[str, Any]) -> None:
         """In the process that shows results: take a worker's samples in, and publish the test's series."""
+        self._ran = self._ran or not report.skipped
         if hasattr(report, "node"):  # it came from a worker
             self.selected = max(self.selected, payload["selected"])
             if "rows" in payload:
@@ -346,7 +350,7 @@ class BenchSession:
         if status in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
             if self.left or regressions(self.config):
                 return pytest.ExitCode.TESTS_FAILED
-            if self.selected and not len(self.results) and not self.config.option.collectonly and not self.wishes.skip:
+            if self.selected and not self._ran and not self.config.option.collectonly and not self.wishes.skip:
                 return pytest.ExitCode.NO_TESTS_COLLECTED
         return status
 
@@ -363,31 +367,3 @@ def _check_asyncio(config: pytest.Config) -> None:
         raise pytest.UsageError(
             "benches of sandboxes need pytest-asyncio, which is not loaded: -p pytest_asyncio.plugin"
         )
-
-
-def is_ours(item: pytest.Item) -> bool:
-    return "sandbox_provider" in getattr(item, "fixturenames", ())
-
-
-def _params(node: pytest.Item) -> Mapping[str, Any]:
-    callspec = getattr(node, "callspec", None)
-    return callspec.params if callspec is not None else {}
-
-
-def _is_coroutine(item: pytest.Item) -> bool:
-    from inspect import iscoroutinefunction
-
-    return iscoroutinefunction(getattr(item, "function", None))
-
-
-def _is_parametrized(metafunc: pytest.Metafunc, name: str) -> bool:
-    for marker in metafunc.definition.iter_markers("parametrize"):
-        names = marker.args[0] if marker.args else marker.kwargs.get("argnames", "")
-        if name in (names.replace(" ", "").split(",") if isinstance(names, str) else names):
-            return True
-    return False
-
-
-def _safe(value: object) -> str:
-    """A parameter's name or value as it may stand in a series key."""
-    return _UNSAFE.sub("_", str(value))[:60] or "_"

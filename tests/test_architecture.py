@@ -40,7 +40,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
 # These sit on top: they may import everything, and nothing below may import them.
 ON_TOP = frozenset(
     {"__init__", "__main__", "bench", "benches", "cli", "doctor", "fixtures", "fixtures_async", "hookspecs", "identity"}
-    | {"markers", "options", "plugin", "session", "stash"}
+    | {"markers", "naming", "options", "plugin", "session", "stash"}
 )
 
 # A module that knows one room more, and why.

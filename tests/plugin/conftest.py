@@ -20,7 +20,9 @@ from pytest_sandboxbench.providers import fake
 
 __all__ = ["Suite", "clean", "printed"]
 
-WORKERS = [pytest.param((), id="plain"), pytest.param(("-n", "2"), id="xdist")]
+PLAIN = pytest.param((), id="plain")
+XDIST = pytest.param(("-n", "2"), id="xdist")
+XDIST_IN_FULL = pytest.param(("-n", "2"), id="xdist", marks=pytest.mark.full)
 
 # Plugins of the environment that are slow to load and have no part in this.
 LEAN = ("-p", "no:hypothesispytest", "-p", "no:anyio", "-p", "no:platformdirs")
@@ -134,9 +136,16 @@ def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Suite:
     return Suite(pytester)
 
 
-@pytest.fixture(params=WORKERS)
+@pytest.fixture(params=[PLAIN, XDIST])
 def workers(request: pytest.FixtureRequest) -> tuple[str, ...]:
     """Without and with xdist."""
+    chosen: tuple[str, ...] = request.param
+    return chosen
+
+
+@pytest.fixture(params=[PLAIN, XDIST_IN_FULL])
+def workers_in_full(request: pytest.FixtureRequest) -> tuple[str, ...]:
+    """The same where xdist has no part of its own: with it only in a full run, for the time that it takes."""
     chosen: tuple[str, ...] = request.param
     return chosen
 

@@ -50,10 +50,10 @@ def test_several_take_turns_in_one_block(suite: Suite) -> None:
     assert block["providers"] == ["fake", "other"]
 
 
-def test_the_ini_key(suite: Suite, workers: tuple[str, ...]) -> None:
+def test_the_ini_key(suite: Suite, workers_in_full: tuple[str, ...]) -> None:
     suite.pytester.makeini("[pytest]\nsandbox_provider = fake\nsandbox_samples = 2\nsandbox_warmup = 0\n")
     suite.one_bench()
-    result = suite.bare("-W", "ignore", *workers)
+    result = suite.bare("-W", "ignore", *workers_in_full)
     clean(result, 0)
     assert suite.series() == {"fake:exec@1/burst": 2}
 
@@ -81,10 +81,10 @@ def test_a_mistake_in_an_ini_file_does_not_touch_other_runs(suite: Suite) -> Non
     clean(result, 0)
 
 
-def test_an_unknown_one_in_the_ini_file(suite: Suite, workers: tuple[str, ...]) -> None:
+def test_an_unknown_one_in_the_ini_file(suite: Suite, workers_in_full: tuple[str, ...]) -> None:
     suite.pytester.makeini("[pytest]\nsandbox_provider = nope\n")
     suite.one_bench()
-    text = clean(suite.bare("-W", "ignore", *workers), 4)
+    text = clean(suite.bare("-W", "ignore", *workers_in_full), 4)
     assert text.count("unknown provider 'nope'") == 1
 
 

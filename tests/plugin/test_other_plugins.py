@@ -120,6 +120,7 @@ def test_without_a_plugin(suite: Suite, blocked: tuple[str, ...]) -> None:
         assert "exec: before the command" in text
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("blocked", ["benchmark", "cacheprovider"])
 def test_workers_without_a_plugin(suite: Suite, blocked: str) -> None:
     suite.one_bench()
@@ -134,7 +135,6 @@ def test_without_asyncio_the_message_says_what_is_missing(suite: Suite) -> None:
     assert text.count("pytest-asyncio") == 1
 
 
-@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["plain", "xdist"])
 def test_loaded_by_hand(suite: Suite, monkeypatch: pytest.MonkeyPatch, workers: tuple[str, ...]) -> None:
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     suite.one_bench()
@@ -171,7 +171,8 @@ def test_ordinary_tests_of_the_same_run(suite: Suite, workers: tuple[str, ...]) 
 def test_unittest_and_doctest_items_are_left_alone(suite: Suite) -> None:
     suite.one_bench()
     suite.write(
-        test_old='"""\n>>> 1 + 1\n2\n"""\nimport unittest\nclass TestOld(unittest.TestCase):\n    def test_old(self): pass'
+        test_old="'''\n>>> 1 + 1\n2\n'''\nimport unittest\n"
+        "class TestOld(unittest.TestCase):\n    def test_old(self): pass"
     )
     result = suite.run("--doctest-modules")
     clean(result, 0)

@@ -1,4 +1,4 @@
-"""``-k``, ``--lf``, ``-x``, ``--maxfail``, ``--co``, ``--deselect``: a block is measured once, whatever is chosen of it."""
+"""``-k``, ``--lf``, ``-x``, ``--co``, ``--deselect``: a block is measured once, whatever is chosen of it."""
 
 from __future__ import annotations
 
@@ -62,17 +62,17 @@ def test_by_id_and_by_deselecting(benches: Suite, how: tuple[str, ...]) -> None:
     assert shown(clean(benches.run(*how), 0)) == ["create"]
 
 
-def test_collect_only_measures_nothing(benches: Suite, workers: tuple[str, ...]) -> None:
-    result = benches.run("benches", "--collect-only", "-q", *workers)
+def test_collect_only_measures_nothing(benches: Suite, workers_in_full: tuple[str, ...]) -> None:
+    result = benches.run("benches", "--collect-only", "-q", *workers_in_full)
     text = clean(result, 0)
-    if not workers:
+    if not workers_in_full:
         assert "benches/test_lifecycle.py::test_startup[fake-c1]" in text
     assert benches.calls("create") == benches.calls("preflight") == []
     assert not (benches.path / ".sandboxbench").exists()
 
 
-def test_nothing_selected(benches: Suite, workers: tuple[str, ...]) -> None:
-    clean(benches.run("benches", "-k", "no_such_test", *workers), 5)
+def test_nothing_selected(benches: Suite, workers_in_full: tuple[str, ...]) -> None:
+    clean(benches.run("benches", "-k", "no_such_test", *workers_in_full), 5)
     assert benches.calls("preflight") == []
 
 
@@ -97,7 +97,7 @@ FAILING = "--sandbox-option=fake.create=error:no"
 )
 def test_an_early_end(benches: Suite, how: tuple[str, ...], status: int, failed: int) -> None:
     """xdist has a status of its own for it."""
-    result = benches.run("benches", *how, FAILING)
+    result = benches.run("benches", *how, FAILING, "--sandbox-option=fake.run_once=0")
     text = clean(result, status)
     assert result.parseoutcomes()["failed"] == failed
     assert shown(text)[0] == "startup"

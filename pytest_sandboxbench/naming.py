@@ -1,0 +1,82 @@
+"""From a test to the names of what it measures: its variants, and the block that it is a view on."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Mapping
+from inspect import iscoroutinefunction
+from typing import Any
+
+import pytest
+
+from .load.operations import scenario_of, shown_operations
+from .markers import read
+
+__all__ = ["block_id", "is_coroutine", "is_ours", "is_parametrized", "measures", "own_name", "variants"]
+
+_UNSAFE = re.compile(r"[^\w.+-]+")
+_LONGEST = 60
+
+
+def is_ours(item: pytest.Item) -> bool:
+    return "sandbox_provider" in getattr(item, "fixturenames", ())
+
+
+def measures(item: pytest.Item) -> bool:
+    return "sandbox_bench" in getattr(item, "fixturenames", ())
+
+
+def is_coroutine(item: pytest.Item) -> bool:
+    return iscoroutinefunction(getattr(item, "function", None))
+
+
+def own_name(item: pytest.Item) -> str:
+    """What a bench of somebody's own is called where its marker gives no name."""
+    return str(getattr(item, "originalname", None) or item.name).removeprefix("test_")
+
+
+def block_id(item: pytest.Item) -> str:
+    """Tests of one scenario share a block, whatever their provider; a bench of somebody's own is one by itself."""
+    operation = read(item).operation
+    if operation is not None and shown_operations(operation):
+        name = scenario_of(operation).name
+    else:
+        # The function with its file and class, so that two of one name are not taken for one.
+        name = item.nodeid.partition("[")[0].removesuffix(".py").replace(".py::", "::")
+    inside = ",".join(f"{k}={v}" for k, v in variants(item))
+    return f"{name}{'{' + inside + '}' if inside else ''}@{_params(item).get('concurrency', 1)}"
+
+
+def variants(item: pytest.Item) -> tuple[tuple[str, str], ...]:
+    """Parameters of a test beside provider and level: they become variants of its series."""
+    indices: Mapping[str, int] = getattr(getattr(item, "callspec", None), "indices", {})
+    others = {k: v for k, v in _params(item).items() if k not in ("sandbox_provider", "concurrency")}
+    return tuple(sorted((_safe(name), _value(name, value, indices.get(name, 0))) for name, value in others.items()))
+
+
+def is_parametrized(metafunc: pytest.Metafunc, name: str) -> bool:
+    for marker in metafunc.definition.iter_markers("parametrize"):
+        names = marker.args[0] if marker.args else marker.kwargs.get("argnames", "")
+        if name in (names.replace(" ", "").split(",") if isinstance(names, str) else names):
+            return True
+    return False
+
+
+def _params(item: pytest.Item) -> Mapping[str, Any]:
+    callspec = getattr(item, "callspec", None)
+    return callspec.params if callspec is not None else {}
+
+
+def _value(name: str, value: object, index: int) -> str:
+    """As in pytest's own ids: an object that would print as another at each run is known by its place."""
+    if value is None or isinstance(value, str | int | float | bool | complex):
+        return _safe(str(value))
+    named = getattr(value, "__name__", None) or getattr(value, "name", None)
+    return _safe(named if isinstance(named, str) else f"{name}{index}")
+
+
+def _safe(text: str) -> str:
+    """A name or value as it may stand in a series key; two that differ stay different."""
+    safe = _UNSAFE.sub("_", text)[:_LONGEST]
+    return safe if safe == text else f"{safe}-{zlib.crc32(text.encode(errors='backslashreplace')):08x}"
