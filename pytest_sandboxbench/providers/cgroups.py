@@ -327,6 +327,8 @@ def _mounts(proc_self: Path, membership: Path | None = None) -> Iterable[tuple[i
     own: dict[str, str] = {}
     try:
         for line in (membership or proc_self / "cgroup").read_text().splitlines():
+            if line.count(":") < 2:
+                continue
             _, controllers, path = line.split(":", 2)
             own.update(dict.fromkeys(controllers.split(","), path))
         mounts = (proc_self / "mountinfo").read_text().splitlines()

@@ -6,8 +6,9 @@ import contextlib
 import os
 import signal
 import stat
+import threading
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
@@ -44,6 +45,7 @@ class NullSandbox:
         self._holder = holder
         self._env = env
         self._running: set[int] = set()
+        self._starting = threading.Lock()
         self._paused = False
         self._ended = False
 
@@ -60,7 +62,15 @@ class NullSandbox:
             kill=lambda pid: proc.kill_labelled(proc.EXEC_LABEL, token, below=pid),
             on_start=self._running.add,
             on_end=self._running.discard,
+            around=lambda: self._start_of(tried),
         )
+
+    @contextlib.contextmanager
+    def _start_of(self, tried: str) -> Iterator[None]:
+        """A start and a pause exclude each other: a child stopped before it is a program would stop us with it."""
+        with self._starting:
+            self._check(tried)
+            yield
 
     def _check(self, tried: str) -> None:
         if self._ended or not self._holder.alive():
@@ -132,7 +142,6 @@ class NullSandbox:
         if self._paused:
             return
         self._check("pause")
-        self._paused = True
         deadline = time.monotonic() + deadline_s
         try:
             stopped = await self._processes.call(lambda wake: self._stop(wake, deadline))
@@ -144,10 +153,13 @@ class NullSandbox:
             raise OperationTimeout("pause", sandbox=self.ref.id, after_s=deadline_s, said="a process did not stop")
 
     def _stop(self, wake: Wake, deadline: float) -> bool:
-        os.killpg(self._holder.pid, signal.SIGSTOP)
+        with self._starting:
+            self._paused = True
+            os.killpg(self._holder.pid, signal.SIGSTOP)
         known = {self._holder.pid, *self._running}
         while not wake.cancelled:
-            if all(proc.state(pid) in ("T", "Z", "X", "") for pid in known | proc.descendants(known)):
+            # D: in the kernel, for example until a child of its vfork runs; it stops before it does anything else.
+            if all(proc.state(pid) in ("T", "D", "Z", "X", "") for pid in known | proc.descendants(known)):
                 return True
             if time.monotonic() > deadline:
                 break
@@ -173,6 +185,8 @@ class NullSandbox:
                 os.killpg(self._holder.pid, signal.SIGKILL)
             if not self._holder.release(timeout_s):
                 raise OSError(f"process {self._holder.pid} did not end within {timeout_s} s of SIGKILL")
+            if not proc.wait_group_gone(self._holder.pid, timeout_s):
+                raise OSError(f"process group {self._holder.pid} did not end within {timeout_s} s of SIGKILL")
         self._folders.remove_folder(self._folder)
 
 

@@ -31,6 +31,7 @@ __all__ = [
     "start_time",
     "state",
     "wait_gone",
+    "wait_group_gone",
 ]
 
 OWNER_LABEL = "SANDBOXBENCH_OWNER"
@@ -159,3 +160,18 @@ def wait_gone(pid: int, started: str | None, timeout_s: float) -> bool:
             return False
         time.sleep(0.0005)
     return True
+
+
+def wait_group_gone(group: int, timeout_s: float) -> bool:
+    """Wait until nothing of a killed process group runs. Zombies that somebody else has to collect do not count."""
+    deadline = time.monotonic() + timeout_s
+    while True:
+        try:
+            os.killpg(group, 0)
+        except (ProcessLookupError, PermissionError):
+            return True
+        if not any(fields[2] == str(group) and fields[0] not in "ZX" for pid in pids() if (fields := _stat(pid))):
+            return True
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.0005)

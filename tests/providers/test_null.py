@@ -197,6 +197,19 @@ def test_pause_stops_and_resume_continues(owner: Owner) -> None:
     within(owner, act)
 
 
+def test_paused_and_resumed_over_and_over_beside_commands(owner: Owner) -> None:
+    async def act(provider: NullProvider, sandbox: NullSandbox) -> None:
+        for _ in range(8):
+            running = [asyncio.create_task(sandbox.exec(["true"], deadline_s=D)) for _ in range(3)]
+            await asyncio.sleep(0.0005)
+            await sandbox.pause(kind="stopped", deadline_s=D)
+            await sandbox.resume(deadline_s=D)
+            for result in await asyncio.gather(*running, return_exceptions=True):
+                assert isinstance(result, Unsupported) or (isinstance(result, ExecResult) and result.exit_code == 0)
+
+    within(owner, act)
+
+
 def test_destroyed_while_paused_and_twice(owner: Owner) -> None:
     async def act(provider: NullProvider, sandbox: NullSandbox) -> None:
         await sandbox.pause(kind="stopped", deadline_s=D)
