@@ -6,7 +6,8 @@ ends background children too. A command that leaves the group with ``setsid`` is
 ``owned`` and by the ``destroy`` of another process.
 
 Paths: a relative path, and ``/work/...`` and ``/tmp/...`` in ``write_file``, ``read_file`` and ``cwd``, mean the
-sandbox's own folders. Arguments of a command are not touched: a portable benchmark uses relative paths in them.
+sandbox's folder. It is a single one, because to remove a folder can cost more than all the rest of a destroy.
+Arguments of a command are not touched: a portable benchmark uses relative paths in them.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ _KIND = "null"
 _SPANS = (
     SpanDeclaration("create", end="a folder was made and a process that stays for the sandbox's life echoed a byte"),
     SpanDeclaration("exec", end="the process exited; it was started directly, without any isolation"),
-    SpanDeclaration("cold_run", end="the process exited; two folders were made for it"),
+    SpanDeclaration("cold_run", end="the process exited; a folder was made for it"),
     SpanDeclaration("write_file", end="written by the harness itself to the host's file system, not synced"),
     SpanDeclaration("read_file", end="read by the harness itself from the host's file system"),
     SpanDeclaration(
@@ -152,10 +153,10 @@ class NullProvider:
     def _environment(self, folder: Path, spec: SandboxSpec, owner: Owner, sandbox: str) -> dict[str, str]:
         alias = None
         if self._python is not None and self._python.alias:
-            alias = folder / "bin"
+            alias = folder / ".bin"
             alias.mkdir()
             (alias / "python3").symlink_to(self._python.executable)
-        base = base_env(self._python, str(alias) if alias else None, home=str(folder / "work"), tmp=str(folder / "tmp"))
+        base = base_env(self._python, str(alias) if alias else None, home=str(folder), tmp=str(folder))
         return base | dict(spec.env) | proc.labels_for(owner, _KIND, sandbox)
 
     def _start(
@@ -169,7 +170,7 @@ class NullProvider:
     ) -> NullSandbox:
         folder = self._folders.path(owner.label(), sandbox)
         try:
-            self._folders.make(owner, sandbox, "work", "tmp")
+            self._folders.make(owner, sandbox)
             env = self._environment(folder, spec, owner, sandbox)
             holder = start_holder(Command(["cat"], env=env, cwd=str(folder), process_group=0), wake, deadline)
         except BaseException:
@@ -237,10 +238,10 @@ class NullProvider:
             self._once[sandbox] = pid
 
         def work(wake: Wake) -> Ended:
-            self._folders.make(owner, sandbox, "work", "tmp")
+            self._folders.make(owner, sandbox)
             env = self._environment(folder, spec, owner, sandbox)
             kill = partial(proc.kill_labelled, proc.SANDBOX_LABEL, sandbox)
-            command = Command(argv, stdin, env, str(folder / "work"), kill=lambda pid: kill(below=pid), on_end=on_end)
+            command = Command(argv, stdin, env, str(folder), kill=lambda pid: kill(below=pid), on_end=on_end)
             return supervise(command, wake, begin + deadline_s)
 
         try:

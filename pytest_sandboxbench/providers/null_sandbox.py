@@ -81,8 +81,8 @@ class NullSandbox:
     def _host_path(self, path: str) -> Path:
         parts = PurePosixPath(path).parts
         if parts[:2] == ("/", "work") or parts[:2] == ("/", "tmp"):
-            return self._folder.joinpath(*parts[1:])
-        return self._folder / "work" / path
+            return self._folder.joinpath(*parts[2:])
+        return self._folder / path
 
     async def exec(
         self,

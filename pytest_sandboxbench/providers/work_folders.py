@@ -56,15 +56,13 @@ class WorkFolders:
     def path(self, owner_label: str, sandbox: str) -> Path:
         return self.base / f"{quote(owner_label, safe='')}~{sandbox}"
 
-    def make(self, owner: Owner, sandbox: str, *names: str) -> Path:
-        """The sandbox's folder with the folders ``names`` in it."""
+    def make(self, owner: Owner, sandbox: str) -> Path:
         if not self._prepared:
             self.prepare()
         folder = self.path(owner.label(), sandbox)
-        for path in (folder, *(folder / name for name in names)):
-            path.mkdir(mode=0o700)
-            if self._uid != os.geteuid():
-                os.chown(path, self._uid, self._uid)
+        folder.mkdir(mode=0o700)
+        if self._uid != os.geteuid():
+            os.chown(folder, self._uid, self._uid)
         return folder
 
     def found(self) -> Iterator[tuple[str, str]]:
