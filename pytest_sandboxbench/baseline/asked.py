@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["NO_WISHES", "Wishes", "is_active", "is_worker", "read_wishes", "table_wanted", "was_given", "xdist_is_on"]
 
-# Option -> the value that it has when nobody asked. Taken from pytest-benchmark 5.1 to 5.3.
+# Option -> the value that it has when nobody asked. Taken from pytest-benchmark 5.3.
 _DEFAULTS = {
     "min_rounds": 5,
     "max_time": "1.0",

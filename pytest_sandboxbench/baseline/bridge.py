@@ -80,7 +80,6 @@ class BridgeState:
     def __init__(self) -> None:
         self.wishes = NO_WISHES
         self.compare: Any = []
-        self.hushed = False
         self.only = False
         self.keys: set[str] = set()
         self.regressions: list[Regression] = []
@@ -107,13 +106,7 @@ def take_over(config: pytest.Config) -> Wishes:
     state.wishes = wishes
     state.compare, option.benchmark_compare = option.benchmark_compare, []
     if is_worker(config):
-        # Before 5.2.2 workers save too, or complain that there is nothing to save.
         state.compare, option.benchmark_compare_fail = [], None
-        option.benchmark_save = option.benchmark_autosave = None
-    if xdist_is_on(config):
-        # It would switch itself off all the same; it is put back when the session starts.
-        state.hushed = not option.benchmark_disable and _warns_needlessly()
-        option.benchmark_disable = option.benchmark_disable or state.hushed
     if wishes.only and not wishes.disabled:  # disabled: pytest-benchmark's own refusal is right
         state.only, option.benchmark_only, option.benchmark_skip = True, False, False
     config.pluginmanager.register(BridgeHooks(config, state), "sandboxbench-bridge")
@@ -210,16 +203,6 @@ def baseline_samples(config: pytest.Config) -> dict[str, list[float]]:
             if data and "concurrency" in (result.get("params") or {}):
                 found[fullname] = [round(seconds * 1e9, 3) for seconds in data]
     return found
-
-
-def _warns_needlessly() -> bool:
-    """Before 5.3 pytest-benchmark says in each run with xdist that benchmarks are off; ours are not.
-
-    Since 5.3 it says so only where a test uses its own fixture, and rightly.
-    """
-    from pytest_sandboxbench.baseline.entry import BenchmarkSession
-
-    return not hasattr(BenchmarkSession, "note_xdist_benchmark")
 
 
 def _session(config: pytest.Config) -> Any:

@@ -10,10 +10,9 @@ from types import SimpleNamespace
 from typing import Any
 
 from pytest_benchmark.logger import PytestBenchmarkWarning
-from pytest_benchmark.session import BenchmarkSession
 from pytest_benchmark.stats import Metadata, Stats
 
-__all__ = ["BenchmarkSession", "PytestBenchmarkWarning", "RegressionWatch", "SeriesMetadata", "SeriesStats"]
+__all__ = ["PytestBenchmarkWarning", "RegressionWatch", "SeriesMetadata", "SeriesStats"]
 
 
 class SeriesStats(Stats):

@@ -31,9 +31,7 @@ class BridgeHooks:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self) -> None:
-        """Put options back, and load the baselines: pytest-benchmark would have done so while it was configured."""
-        if self.state.hushed:
-            self.config.option.benchmark_disable = False
+        """Load the baselines: pytest-benchmark would have done so while it was configured."""
         if self.state.compare:
             self.config.option.benchmark_compare = self.state.compare
             if self.benchmark is not None:
