@@ -77,21 +77,26 @@ def main(argv: Sequence[str] | None = None) -> int:
         if sys.stdout is not None:  # closed by who started it
             sys.stdout.flush()
     except UsageError as error:
-        print(f"sandboxbench: {error}", file=sys.stderr)
+        from .report.text import harmless
+
+        print(f"sandboxbench: {harmless(str(error), 2000)}", file=sys.stderr)
         return USAGE
     except BrokenPipeError:
         # The reader (head, less) has seen enough; without this Python complains once more at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:
+        print(f"sandboxbench: {error}", file=sys.stderr)
+        return USAGE
     return status
 
 
 def _providers(arguments: argparse.Namespace) -> int:
     answers = _preflights(arguments.names)
-    width = max(len(name) for name, _, _ in answers)
-    for name, kind, answer in answers:
-        label = f"{name:<{width}}" if name == kind else f"{name:<{width}} ({kind})"
-        print(f"{label}  {_status(answer)}")
+    labels = [name if name == kind else f"{name} ({kind})" for name, kind, _ in answers]
+    width = max(map(len, labels))
+    for label, (_, _, answer) in zip(labels, answers, strict=True):
+        print(f"{label:<{width}}  {_status(answer)}")
     return 0 if any(answer.ready for _, _, answer in answers) else 1
 
 
@@ -150,13 +155,14 @@ def _doctor(_arguments: argparse.Namespace) -> int:
 def _report(arguments: argparse.Namespace) -> int:
     from .records.read import read_run
     from .report.table import build, notes, render
+    from .report.text import harmless
 
     folder = arguments.folder or _newest(Path(".sandboxbench"))
     run = read_run(folder)
     missing = run.missing()
     if missing and not arguments.partial:
         print(
-            f"sandboxbench: {folder}: planned rows have no samples: {'; '.join(missing)}. "
+            f"sandboxbench: {folder}: planned rows have no samples: {harmless('; '.join(missing), 2000)}. "
             "--partial prints what there is",
             file=sys.stderr,
         )

@@ -92,12 +92,21 @@ class Registry:
                 )
 
     def options(self, name: str) -> Mapping[str, Any]:
-        table = {key: value for key, value in self._tables.get(name, {}).items() if key != "kind"}
-        return {**table, **self._overrides.get(name, {})}
+        """Settings from pyproject.toml and over them those from the command line; a dash in a key is an underscore."""
+        given = {**_underscored(self._tables.get(name, {})), **_underscored(self._overrides.get(name, {}))}
+        return {key: value for key, value in given.items() if key != "kind"}
 
     def spec(self, name: str) -> SandboxSpec:
         """What is asked of this instance for every sandbox: image, limits, network. ``UsageError`` for a bad value."""
-        return read_settings(SandboxSpec, name, {k: v for k, v in self.options(name).items() if k in _SPEC})
+        spec = read_settings(SandboxSpec, name, {k: v for k, v in self.options(name).items() if k in _SPEC})
+        for key, example in (("vcpus", "0.5"), ("memory_mib", "512"), ("pids", "64"), ("lifetime_s", "300")):
+            value = getattr(spec, key)
+            if value is not None and value <= 0:
+                raise UsageError(
+                    f"provider {name!r}: setting {key} = {value!r} is not above 0; "
+                    f"write for example --sandbox-option {name}.{key}={example}"
+                )
+        return spec
 
     def make(self, name: str) -> Provider:
         """Build an instance. ``UsageError`` for settings that its kind does not have."""
@@ -105,6 +114,10 @@ class Registry:
         module, _, attribute = target.partition(":")
         factory: ProviderFactory = getattr(import_module(module), attribute)
         return factory(name, {k: v for k, v in self.options(name).items() if k not in _SPEC})
+
+
+def _underscored(table: Mapping[str, Any]) -> dict[str, Any]:
+    return {key.replace("-", "_"): value for key, value in table.items()}
 
 
 def _read_tables(root: Path | None) -> dict[str, dict[str, Any]]:
@@ -117,13 +130,16 @@ def _read_tables(root: Path | None) -> dict[str, dict[str, Any]]:
         return {}
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise UsageError(f"{path}: {error}") from None
-    tables = document.get("tool", {}).get("sandboxbench", {}).get("providers", {})
-    if not isinstance(tables, dict):
-        raise UsageError(f"{path}: tool.sandboxbench.providers must be tables, one a provider instance")
-    for name, table in tables.items():
+    tables: Any = document
+    for name in ("tool", "sandboxbench", "providers"):
+        tables = tables.get(name, {})
+        if not isinstance(tables, dict):
+            raise UsageError(f"{path}: tool.sandboxbench.providers must be tables, one a provider instance")
+    found: dict[str, Any] = tables
+    for name, table in found.items():
         if not isinstance(table, dict) or not _NAME.fullmatch(name):
             raise UsageError(
                 f"{path}: [tool.sandboxbench.providers.{name}] must be a table, "
                 "its name made of letters, digits, '.', '_' and '-'"
             )
-    return tables
+    return found

@@ -191,7 +191,7 @@ def render(groups: Sequence[Sequence[Row]], header: Mapping[str, Any], width: in
     rows = [row for group in groups for row in group]
     if not rows:
         return []
-    names = {id(row): harmless(_name(row, groups)) for row in rows}
+    names = {id(row): harmless(name) for group in groups for row, name in zip(group, _names(group), strict=True)}
     cells = {id(row): [column.cell(row, _unit(row)[1]) for column in _COLUMNS] for row in rows}
     first = max(len("operation"), *(columns(name) + 2 for name in names.values()))
     shown = _fitting(min(first, _LONGEST_NAME), [cells[id(row)] for row in rows], width)
@@ -215,12 +215,12 @@ def render(groups: Sequence[Sequence[Row]], header: Mapping[str, Any], width: in
     return lines
 
 
-def _name(row: Row, groups: Sequence[Sequence[Row]]) -> str:
-    """The provider, with what sets its row apart in its group (the kind of a pause)."""
-    group = next(group for group in groups if any(other is row for other in group))
-    kinds = {dict(other.key.variants).get("kind", "") for other in group}
-    kind = dict(row.key.variants).get("kind", "")
-    return f"{row.key.provider} ({kind})" if kind and len(kinds) > 1 else row.key.provider
+def _names(group: Sequence[Row]) -> Iterable[str]:
+    """The providers, with what sets a row apart in its group (the kind of a pause)."""
+    kinds = [dict(row.key.variants).get("kind", "") for row in group]
+    differ = len(set(kinds)) > 1
+    for row, kind in zip(group, kinds, strict=True):
+        yield f"{row.key.provider} ({kind})" if kind and differ else row.key.provider
 
 
 def _title(group: Sequence[Row], header: Mapping[str, Any], width: int, defined: set[str]) -> list[str]:
