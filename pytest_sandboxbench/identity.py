@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import time
 from typing import TYPE_CHECKING
 
 from . import options
@@ -17,10 +19,7 @@ __all__ = ["hide_from_git", "new_run_id", "share"]
 
 def new_run_id() -> str:
     """Sorts by time, and two runs of one second differ."""
-    import secrets
-    import time
-
-    return time.strftime("%Y%m%d-%H%M%S", time.gmtime()) + "-" + secrets.token_hex(3)
+    return time.strftime("%Y%m%d-%H%M%S", time.gmtime()) + "-" + os.urandom(3).hex()
 
 
 def share(config: pytest.Config) -> Mapping[str, str]:

@@ -2,37 +2,40 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import secrets
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from . import __version__
 from .clock import now_ns
-from .errors import OperationTimeout, UsageError
 from .facts import guest_command, host_facts, load_average, parse_guest, process_start
 from .load.block import Block, BlockPlan, BlockRunner, Left
 from .load.guard import GuardedProvider, GuardedSandbox, Pulse, bounded, describe
 from .load.operations import OPERATIONS, Scenario
+from .load.preflight import ask, ask_provider, secrets_of
 from .load.watchdog import Watchdog
 from .model import Owner, Preflight, Sample, SandboxRef, SandboxSpec
 from .providers.protocol import Provider
 from .providers.registry import Registry
-from .records.redaction import hide_arguments
+from .records.redaction import hide, hide_arguments, redact
 from .records.schema import SCHEMA, encode, lines
 from .records.spool import Spool, write_header
 
 __all__ = ["FLOOR", "Measuring", "Settings", "ask"]
 
 FLOOR = "null"
-PREFLIGHT_S = 1.0
 
 _LOCAL_ROUNDS = 60  # an upper bound for a 95th percentile needs 59
 _HOSTED_ROUNDS = 10
+
+_LOOKS = 5
+_BETWEEN_LOOKS_S = 0.4
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,35 +62,6 @@ def _asked(block: Block, asked: Mapping[str, Sequence[str]] | None) -> dict[str,
     return shown
 
 
-async def ask(registry: Registry, name: str) -> Preflight:
-    """Whether a provider can run here; it gets a second. ``UsageError`` for settings that it does not have."""
-    answer, provider = await _ask_provider(registry, name)
-    if provider is not None:
-        try:
-            await bounded("aclose", provider.aclose(), PREFLIGHT_S)
-        except Exception:
-            pass  # it answered; what it does afterwards changes nothing
-    return answer
-
-
-async def _ask_provider(registry: Registry, name: str) -> tuple[Preflight, Provider | None]:
-    try:
-        provider = registry.make(name)
-    except UsageError:
-        raise
-    except Exception as error:
-        return Preflight(False, f"it cannot be loaded: {describe(error)}", "reinstall the package that brings it"), None
-    watchdog = Watchdog()
-    try:
-        with watchdog.watching():
-            watchdog.expect(time.monotonic() + PREFLIGHT_S)
-            return await bounded("preflight", provider.preflight(), PREFLIGHT_S), provider
-    except OperationTimeout:
-        return Preflight(False, f"it did not answer within {PREFLIGHT_S:g} s", "see `sandboxbench doctor`"), provider
-    except Exception as error:
-        return Preflight(False, describe(error), "a preflight must not raise: report it to its author"), provider
-
-
 class Measuring:
     """Runs blocks and keeps everything that a report needs in ``header`` and in the spooled samples."""
 
@@ -111,6 +85,7 @@ class Measuring:
         self._origin = now_ns()
         self._block_lines: list[bytes] = []
         self._looked: set[str] = set()
+        self._secrets = secrets_of(registry)
         self._watchdog = Watchdog()
         self._seed = secrets.randbits(32) if settings.seed is None else settings.seed
         self.run_id = run_id
@@ -147,7 +122,7 @@ class Measuring:
         return known
 
     async def _ask(self, name: str) -> Preflight:
-        answer, provider = await _ask_provider(self._registry, name)
+        answer, provider = await ask_provider(self._registry, name)
         if provider is None:
             return answer
         self._specs[name] = self._registry.spec(name)
@@ -164,7 +139,7 @@ class Measuring:
             "hosted": capabilities.hosted,
             "pause": list(capabilities.pause),
             "limits": sorted(capabilities.limits),
-            "options": dict(self._registry.options(name)),
+            "options": redact(self._registry.options(name), self._secrets),
             "facts": dict(answer.facts),
             "spans": {
                 span.operation: {
@@ -293,7 +268,8 @@ class Measuring:
     # -- observing a block
 
     def turn(self, block: Block, samples: Sequence[Sample]) -> None:
-        text = lines(encode(sample, self._origin) for sample in samples)
+        told = (replace(s, error=hide(s.error, self._secrets)) if s.error else s for s in samples)
+        text = lines(encode(sample, self._origin) for sample in told)
         self._spool.append(text)
         self._block_lines.append(text)
 
@@ -302,7 +278,7 @@ class Measuring:
             self._progress(block.id, provider, done, planned)
 
     def leak(self, left: Left) -> None:
-        self.left.append(left)
+        self.left.append(Left(left.ref, hide(left.reason, self._secrets)))
 
     async def _look(self, name: str, sandbox: GuardedSandbox) -> None:
         """Facts from inside the first live sandbox of a provider; never inside a timed region."""
@@ -340,18 +316,38 @@ class Measuring:
         again = [left.ref for left in self.left if left.ref.provider == name]
         guarded.live.update((ref.id, ref) for ref in again)
         self.left = [left for left in self.left if left.ref not in again]
-        try:
-            self._watchdog.expect(time.monotonic() + timeout_s)
-            for ref in await bounded("owned", provider.owned(self.run_id), timeout_s):
-                guarded.live[ref.id] = ref
-        except Exception as error:
-            self.left.append(Left(SandboxRef(name, "?"), f"what is left could not be listed: {describe(error)}"))
-        self.left += [Left(ref, reason) for ref, reason in await guarded.destroy_all()]
+        listed = await self._owned(name, provider)
+        guarded.live.update((ref.id, ref) for ref in listed)
+        for ref, reason in await guarded.destroy_all():
+            self.leak(Left(ref, reason))
+        if listed:
+            await self._look_again(name, provider)
         try:
             self._watchdog.expect(time.monotonic() + timeout_s)
             await bounded("aclose", provider.aclose(), timeout_s)
         except Exception as error:
-            self.problem = self.problem or f"{name} did not close: {describe(error)}"
+            self.problem = self.problem or hide(f"{name} did not close: {describe(error)}", self._secrets)
+
+    async def _owned(self, name: str, provider: Provider) -> Sequence[SandboxRef]:
+        timeout_s = self._settings.timeout_s
+        try:
+            self._watchdog.expect(time.monotonic() + timeout_s)
+            return await bounded("owned", provider.owned(self.run_id), timeout_s)
+        except Exception as error:
+            self.leak(Left(SandboxRef(name, "?"), f"what is left could not be listed: {describe(error)}"))
+            return ()
+
+    async def _look_again(self, name: str, provider: Provider) -> None:
+        """A provider may call gone what lives on. Its list may lag behind, too: it gets some time."""
+        known = {left.ref.id for left in self.left}
+        still: list[SandboxRef] = []
+        for look in range(_LOOKS):
+            await asyncio.sleep(_BETWEEN_LOOKS_S if look else 0)
+            still = [ref for ref in await self._owned(name, provider) if ref.id not in known]
+            if not still:
+                return
+        for ref in still:
+            self.leak(Left(ref, "it was destroyed, says the provider, and still lists it"))
 
     def _write_header(self) -> None:
         self.problem = write_header(self.folder, self.header) or self.problem

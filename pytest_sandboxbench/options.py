@@ -68,7 +68,9 @@ def _option(text: str) -> tuple[str, str, str]:
     try:
         return parse_option(text)
     except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
+        from .records.redaction import hide
+
+        raise argparse.ArgumentTypeError(hide(str(error))) from None
 
 
 def _text(text: str) -> str:

@@ -16,11 +16,13 @@ from .errors import UsageError
 from .identity import hide_from_git, share
 from .load.gang import say
 from .load.operations import OPERATIONS, Scenario, shown_operations
+from .load.preflight import secrets_of
 from .markers import read
 from .measuring import Measuring, Settings
 from .model import Preflight
 from .naming import block_id, is_coroutine, is_ours, is_parametrized, measures, variants
 from .providers.registry import Registry
+from .records.redaction import hide_values, redact
 from .records.schema import Row
 from .records.series import Series, SeriesTable
 from .report.progress import Progress
@@ -57,6 +59,7 @@ class BenchSession:
         self.selected = 0
         self._absent: dict[str, tuple[str, str]] = {}
         self._registry: Registry | None = None
+        self._secrets: tuple[str, ...] | None = None
         self._shared: Mapping[str, str] | None = getattr(config, "workerinput", {}).get("sandboxbench")
         self._mistake = ""
         self._members: dict[str, list[pytest.Item]] = {}
@@ -310,7 +313,10 @@ class BenchSession:
 
     def attach(self, item: pytest.Item, report: pytest.TestReport) -> None:
         """Hand what a test measured to whoever shows it, on its report: in this process or in xdist's controller."""
-        if report.when == "teardown" or not is_ours(item):
+        if not is_ours(item):
+            return
+        self._hide_secrets(report)
+        if report.when == "teardown":
             return
         if report.when == "setup" and report.passed:
             return
@@ -324,6 +330,17 @@ class BenchSession:
             report.longrepr = "nothing was measured: `await sandbox_bench.measure(...)`"
         report.sandboxbench = payload  # type: ignore[attr-defined]
 
+    def _hide_secrets(self, report: pytest.TestReport) -> None:
+        """An adapter's exception, or what it printed, may hold its key."""
+        if self._secrets is None:
+            self._secrets = secrets_of(self.registry)
+        secrets, told = self._secrets, report.longrepr
+        if isinstance(told, tuple):
+            report.longrepr = (told[0], told[1], hide_values(told[2], secrets))
+        elif told is not None and (text := str(told)) != (hidden := hide_values(text, secrets)):
+            report.longrepr = hidden
+        report.sections = [(name, hide_values(text, secrets)) for name, text in report.sections]
+
     def receive(self, report: pytest.TestReport, payload: Mapping[str, Any]) -> None:
         """In the process that shows results: take a worker's samples in, and publish the test's series."""
         self._ran = self._ran or not report.skipped
@@ -336,7 +353,7 @@ class BenchSession:
             series = self.results.get(key)
             if series is not None:
                 name = report.nodeid.rpartition("::")[2]
-                facts = extra_info(series, self.header)
+                facts = redact(extra_info(series, self.header), secrets_of(self.registry))
                 publish(self.config, PublishedSeries(name, series.key, series.latencies, facts, figures(series)))
 
     @property

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-__all__ = ["HIDDEN", "hide", "hide_arguments", "redact"]
+__all__ = ["HIDDEN", "hide", "hide_arguments", "hide_values", "redact", "secrets_in"]
 
 HIDDEN = "***"
 
@@ -19,13 +19,26 @@ _OPTION = re.compile(rf"(?i)-[\w.-]*(?:{_WORDS})[\w-]*")
 _SHORTEST = 8
 
 
-def redact(value: Any) -> Any:
+def redact(value: Any, known: Iterable[str] = ()) -> Any:
     """A copy of JSON-like data without secrets.
 
     Hidden is what stands under a name that sounds like a secret, and its text wherever else it stands; the same for
-    environment variables with such a name. Texts of fewer than 8 characters are hidden under their name only.
+    environment variables with such a name, and ``known`` ones. Texts of fewer than 8 characters are hidden under their
+    name only.
     """
-    return _walk(value, tuple({*_of_environment(), *_under_names(value)}))
+    return _walk(value, tuple({*known, *_of_environment(), *_under_names(value)}))
+
+
+def secrets_in(value: Any) -> tuple[str, ...]:
+    """The secrets that a run knows of: under names of JSON-like data that sound like one, and in the environment."""
+    return tuple({*_of_environment(), *_under_names(value)})
+
+
+def hide_values(text: str, known: Iterable[str]) -> str:
+    """``text`` without these secrets."""
+    for secret in known:
+        text = text.replace(secret, HIDDEN)
+    return text
 
 
 def hide_arguments(argv: list[str]) -> list[str]:
@@ -40,10 +53,9 @@ def hide_arguments(argv: list[str]) -> list[str]:
     return out
 
 
-def hide(text: str) -> str:
+def hide(text: str, known: Iterable[str] = ()) -> str:
     """A text that somebody else wrote, an error for instance, without values of secret variables and ``NAME=VALUE``."""
-    for secret in _of_environment():
-        text = text.replace(secret, HIDDEN)
+    text = hide_values(text, {*known, *_of_environment()})
     return _IN_TEXT.sub(rf"\1{HIDDEN}", text)
 
 

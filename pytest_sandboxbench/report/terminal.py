@@ -33,7 +33,7 @@ def write_summary(terminal: pytest.TerminalReporter, session: BenchSession) -> N
         width = max(60, terminal._tw.fullwidth)
         _write(terminal, [*render(groups, session.header, width), *notes(groups, session.header, width)])
         folder = session.folder
-        if folder is not None and not session.problem:
+        if folder is not None and (folder / "run.json").exists():
             shown = os.path.relpath(folder, session.config.invocation_params.dir)
             terminal.write_line(f"records: {shown} (sandboxbench report {shown} prints this table again)")
     if session.absent:

@@ -1,0 +1,65 @@
+"""Asking a provider whether it can run here: a second, whatever it does, and without its secrets in the answer."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+from ..errors import OperationTimeout, UsageError
+from ..model import Preflight
+from ..providers.protocol import Provider
+from ..providers.registry import Registry
+from ..records.redaction import hide, redact, secrets_in
+from .guard import bounded, describe
+from .watchdog import Watchdog
+
+__all__ = ["ask", "ask_provider", "secrets_of"]
+
+PREFLIGHT_S = 1.0
+
+
+async def ask(registry: Registry, name: str) -> Preflight:
+    """Whether a provider can run here; it gets a second. ``UsageError`` for settings that it does not have."""
+    answer, provider = await ask_provider(registry, name)
+    if provider is not None:
+        try:
+            await bounded("aclose", provider.aclose(), PREFLIGHT_S)
+        except Exception:
+            pass  # it answered; what it does afterwards changes nothing
+    return answer
+
+
+def secrets_of(registry: Registry) -> tuple[str, ...]:
+    """Secrets among the settings of all instances, and in the environment."""
+    return secrets_in({name: dict(registry.options(name)) for name in registry.names})
+
+
+async def ask_provider(registry: Registry, name: str) -> tuple[Preflight, Provider | None]:
+    """What a provider says of itself is shown and recorded: without secrets."""
+    answer, provider = await _ask_untold(registry, name)
+    known = secrets_of(registry)
+    told = replace(
+        answer,
+        reason=hide(answer.reason, known),
+        cure=hide(answer.cure, known),
+        facts=redact(answer.facts, known),
+    )
+    return told, provider
+
+
+async def _ask_untold(registry: Registry, name: str) -> tuple[Preflight, Provider | None]:
+    try:
+        provider = registry.make(name)
+    except UsageError:
+        raise
+    except Exception as error:
+        return Preflight(False, f"it cannot be loaded: {describe(error)}", "reinstall the package that brings it"), None
+    watchdog = Watchdog()
+    try:
+        with watchdog.watching():
+            watchdog.expect(time.monotonic() + PREFLIGHT_S)
+            return await bounded("preflight", provider.preflight(), PREFLIGHT_S), provider
+    except OperationTimeout:
+        return Preflight(False, f"it did not answer within {PREFLIGHT_S:g} s", "see `sandboxbench doctor`"), provider
+    except Exception as error:
+        return Preflight(False, describe(error), "a preflight must not raise: report it to its author"), provider
