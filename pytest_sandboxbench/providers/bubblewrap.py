@@ -133,7 +133,7 @@ class BubblewrapProvider:
         try:
             sandbox.try_out(wake, deadline)
         except SandboxError as error:
-            raise NotHere(str(error), "see docs/bubblewrap.md") from error
+            raise NotHere(f"a sandbox comes up, but no command: {error}", "install util-linux 2.38 or newer") from error
         except OSError:
             places = {name: place for name, place in self._cgroups.places.items() if name != "freezer"}
             self._cgroups = CgroupHost(places)

@@ -57,3 +57,11 @@ def bubblewrap_ready() -> None:
     found = asyncio.run(bubblewrap.factory("bubblewrap", {}).preflight())
     if not found.ready:
         pytest.skip(f"{found.reason}: {found.cure}")
+
+
+@pytest.fixture
+def left_behind(owner: Owner) -> Iterator[list[int]]:
+    """Pids that have to be gone at the end."""
+    pids: list[int] = []
+    yield pids
+    assert not [pid for pid in pids if proc.state(pid) not in ("", "Z")]

@@ -172,7 +172,7 @@ def test_ac14_a_deadline_kills_what_the_command_started_and_nothing_else(owner: 
 def test_ac14_a_background_child_ends_with_the_sandbox(owner: Owner) -> None:
     async def act(provider: NullProvider, sandbox: NullSandbox) -> int:
         result = await sandbox.exec(["sh", "-c", "sleep 61 & echo $!; exit 0"], deadline_s=D)
-        assert proc.state(int(result.stdout)) == "S"
+        assert proc.state(int(result.stdout)) not in ("", "Z")
         return int(result.stdout)
 
     assert proc.state(within(owner, act)) in ("", "Z")
