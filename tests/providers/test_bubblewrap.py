@@ -190,7 +190,9 @@ def test_multiprocessing_and_threads_work_inside(owner: Owner) -> None:
     assert run(owner, "python3", "-c", code).stdout == b"[1, 2]\n3\n"
 
 
-@pytest.mark.parametrize("command", ["sleep 60", "sleep 61 & sleep 60", "setsid -f sleep 62; sleep 60", "yes > /dev/null"])
+@pytest.mark.parametrize(
+    "command", ["sleep 60", "sleep 61 & sleep 60", "setsid -f sleep 62; sleep 60", "yes > /dev/null"]
+)
 def test_ac14_a_deadline_kills_what_the_command_started_and_nothing_else(owner: Owner, command: str) -> None:
     async def act(provider: BubblewrapProvider, sandbox: BubblewrapSandbox) -> None:
         other = asyncio.create_task(sandbox.exec(["sleep", "1.6"], deadline_s=D))
