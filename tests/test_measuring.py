@@ -219,7 +219,7 @@ def test_an_interrupted_block_keeps_its_samples_and_the_run_its_records(tmp_path
 def test_facts_of_the_guest_fail_nothing(tmp_path: Path) -> None:
     """The command that asks for them hangs, or its adapter has a bug: facts are missing, samples are not."""
     for word in ("hang", "raise", "exit:1", "lost"):
-        made = measure(tmp_path / word, f"fake.exec=0,{word},0")
+        made = measure(tmp_path / word, f"fake.exec=0,{word},0", warmup=0)
         (series,) = read_run(tmp_path / word).series
         assert (series.ok, series.failed) == (3, 0), word
         assert made.header["guests"] == {}
