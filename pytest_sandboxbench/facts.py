@@ -24,7 +24,9 @@ echo "kernel=$(uname -sr 2>/dev/null)"
 echo "machine=$(uname -m 2>/dev/null)"
 echo "user=$(id -u 2>/dev/null)"
 echo "vcpus=$(nproc 2>/dev/null)"
-while read -r key value rest; do case "$key" in MemTotal:) echo "memory_mib=$((value / 1024))";; esac; done </proc/meminfo
+while read -r key value rest; do
+  case "$key" in MemTotal:) echo "memory_mib=$((value / 1024))";; esac
+done </proc/meminfo
 while IFS=: read -r key value; do case "$key" in "model name"*) echo "cpu=${value# }"; break;; esac; done </proc/cpuinfo
 for file in cpu.max cpu/cpu.cfs_quota_us memory.max memory/memory.limit_in_bytes pids.max pids/pids.max; do
   [ -r "/sys/fs/cgroup/$file" ] && read -r value <"/sys/fs/cgroup/$file" && echo "cgroup $file=$value"
