@@ -44,6 +44,7 @@ def examples() -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize("code", [code for _, code in examples()], ids=[name for name, _ in examples()])
 def test_the_examples_run(code: str, pytester: pytest.Pytester) -> None:
+    pytester.makeini("[pytest]\nasyncio_default_fixture_loop_scope = function\n")
     pytester.makepyfile(test_example=code)
     result = pytester.runpytest_subprocess("--sandbox-samples=2", "--sandbox-provider=bubblewrap", "-W", "error")
     assert result.ret == 0, result.outlines
