@@ -9,7 +9,7 @@ from ..errors import OperationTimeout, UsageError
 from ..model import Preflight
 from ..providers.protocol import Provider
 from ..providers.registry import Registry
-from ..records.redaction import hide, redact, secrets_in
+from ..records.redaction import hide_values, redact, secrets_in
 from .guard import bounded, describe
 from .watchdog import Watchdog
 
@@ -35,13 +35,13 @@ def secrets_of(registry: Registry) -> tuple[str, ...]:
 
 
 async def ask_provider(registry: Registry, name: str) -> tuple[Preflight, Provider | None]:
-    """What a provider says of itself is shown and recorded: without secrets."""
+    """What a provider says of itself is shown and recorded: without secrets; a cure may well be ``export KEY=...``."""
     answer, provider = await _ask_untold(registry, name)
     known = secrets_of(registry)
     told = replace(
         answer,
-        reason=hide(answer.reason, known),
-        cure=hide(answer.cure, known),
+        reason=hide_values(answer.reason, known),
+        cure=hide_values(answer.cure, known),
         facts=redact(answer.facts, known),
     )
     return told, provider
