@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-
 from .conftest import Bench, no_traceback, printed
 
 
 def test_one_picture_for_each_group(bench: Bench, workers: tuple[str, ...]) -> None:
-    pytest.importorskip("pygal")
     bench.add_ordinary()
     bench.levels(1, 16)
     result = bench.run("--benchmark-histogram=pictures/run", *workers)
@@ -22,7 +19,6 @@ def test_one_picture_for_each_group(bench: Bench, workers: tuple[str, ...]) -> N
 
 
 def test_with_the_table_each_picture_is_drawn_once(bench: Bench) -> None:
-    pytest.importorskip("pygal")
     result = bench.run("--benchmark-histogram=run", "--benchmark-columns=median")
     assert result.ret == 0
     assert printed(result).count("Generated histogram") == 1
