@@ -14,9 +14,9 @@ import pytest
 # A run in this process drops the modules that it loaded; extension modules do not like to be loaded twice.
 import pytest_sandboxbench.bench
 import pytest_sandboxbench.fixtures_async
+import pytest_sandboxbench.providers.fake
 import pytest_sandboxbench.report.terminal  # noqa: F401
 from pytest_sandboxbench.cli import main
-from pytest_sandboxbench.providers import fake
 
 __all__ = ["Suite", "clean", "printed"]
 
@@ -44,13 +44,16 @@ class Suite:
         self.pytester = pytester
         self.path = pytester.path
         self.log = self.path / "calls.jsonl"
-        assert fake.__file__ is not None
 
     def write(self, **files: str) -> None:
         self.pytester.makepyfile(**files)
 
     def one_bench(self) -> None:
         self.write(test_one=ONE_BENCH)
+
+    def ini(self, *lines: str) -> None:
+        """More lines for the ini file."""
+        self.pytester.makeini(INI + "".join(f"{line}\n" for line in lines))
 
     def init(self) -> None:
         """The shipped suites, as a user gets them."""
@@ -132,8 +135,9 @@ def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Suite:
         if name != "PYTEST_DEBUG_TEMPROOT":
             monkeypatch.delenv(name)
     monkeypatch.setenv("COLUMNS", "120")
-    pytester.makeini(INI)
-    return Suite(pytester)
+    made = Suite(pytester)
+    made.ini()
+    return made
 
 
 @pytest.fixture(params=[PLAIN, XDIST])

@@ -105,7 +105,7 @@ def test_strict_makes_it_a_failure(two: Suite, workers_in_full: tuple[str, ...])
 
 
 def test_strict_in_the_ini_file(two: Suite) -> None:
-    two.pytester.makeini("[pytest]\nasyncio_default_fixture_loop_scope = function\nsandbox_strict = true\n")
+    two.ini("sandbox_strict = true")
     clean(two.run(TWO, ABSENT), 1)
 
 

@@ -51,40 +51,40 @@ def test_several_take_turns_in_one_block(suite: Suite) -> None:
 
 
 def test_the_ini_key(suite: Suite, workers_in_full: tuple[str, ...]) -> None:
-    suite.pytester.makeini("[pytest]\nsandbox_provider = fake\nsandbox_samples = 2\nsandbox_warmup = 0\n")
+    suite.ini("sandbox_provider = fake", "sandbox_samples = 2", "sandbox_warmup = 0")
     suite.one_bench()
-    result = suite.bare("-W", "ignore", *workers_in_full)
+    result = suite.bare(*workers_in_full)
     clean(result, 0)
     assert suite.series() == {"fake:exec@1/burst": 2}
 
 
 def test_the_command_line_beats_the_ini_key(suite: Suite) -> None:
-    suite.pytester.makeini("[pytest]\nsandbox_provider = nope\nsandbox_samples = 1\n")
+    suite.ini("sandbox_provider = nope", "sandbox_samples = 1")
     suite.one_bench()
-    clean(suite.run("-W", "ignore"), 0)
+    clean(suite.run(), 0)
     assert suite.series() == {"fake:exec@1/burst": 3}
 
 
 def test_a_mistake_in_the_ini_file_names_the_file_and_the_key(suite: Suite, workers: tuple[str, ...]) -> None:
-    suite.pytester.makeini("[pytest]\nsandbox_samples = many\n")
+    suite.ini("sandbox_samples = many")
     suite.one_bench()
-    result = suite.bare("-W", "ignore", "--sandbox-provider=fake", *workers)
+    result = suite.bare("--sandbox-provider=fake", *workers)
     text = clean(result, 4)
     assert text.count("sandbox_samples: 'many' is not a whole number from 1 on") == 1
     assert "tox.ini" in text
 
 
 def test_a_mistake_in_an_ini_file_does_not_touch_other_runs(suite: Suite) -> None:
-    suite.pytester.makeini("[pytest]\nsandbox_samples = many\nsandbox_concurrency = few\n")
+    suite.ini("sandbox_samples = many", "sandbox_concurrency = few")
     suite.write(test_plain="def test_plain(): pass")
-    result = suite.bare("-W", "ignore")
+    result = suite.bare()
     clean(result, 0)
 
 
 def test_an_unknown_one_in_the_ini_file(suite: Suite, workers_in_full: tuple[str, ...]) -> None:
-    suite.pytester.makeini("[pytest]\nsandbox_provider = nope\n")
+    suite.ini("sandbox_provider = nope")
     suite.one_bench()
-    text = clean(suite.bare("-W", "ignore", *workers_in_full), 4)
+    text = clean(suite.bare(*workers_in_full), 4)
     assert text.count("unknown provider 'nope'") == 1
 
 

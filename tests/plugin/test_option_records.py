@@ -59,7 +59,7 @@ def test_a_file_is_no_folder(suite: Suite) -> None:
 
 
 def test_the_ini_key(suite: Suite) -> None:
-    suite.pytester.makeini("[pytest]\nasyncio_default_fixture_loop_scope = function\nsandbox_records = kept\n")
+    suite.ini("sandbox_records = kept")
     suite.one_bench()
     clean(suite.run(), 0)
     assert len(suite.samples(suite.path / "kept")) == 3

@@ -86,7 +86,7 @@ def test_the_timeout_is_the_deadline_of_one_operation(suite: Suite) -> None:
     ],
 )
 def test_ini_keys(suite: Suite, ini: str, key: str, number: int) -> None:
-    suite.pytester.makeini(f"[pytest]\nsandbox_provider = fake\nasyncio_default_fixture_loop_scope = function\n{ini}\n")
+    suite.ini("sandbox_provider = fake", ini)
     suite.one_bench()
     clean(suite.bare(), 0)
     assert suite.series() == {key: number}
@@ -106,7 +106,7 @@ def test_ini_keys_in_pyproject_may_be_lists(suite: Suite) -> None:
 
 @pytest.mark.parametrize("key", ["warmup", "max_seconds", "seed", "timeout", "concurrency"])
 def test_each_ini_key_is_checked_before_anything_runs(suite: Suite, key: str) -> None:
-    suite.pytester.makeini(f"[pytest]\nasyncio_default_fixture_loop_scope = function\nsandbox_{key} = wrong\n")
+    suite.ini(f"sandbox_{key} = wrong")
     suite.one_bench()
     result = suite.bare("--sandbox-provider=fake")
     clean(result, 4)
