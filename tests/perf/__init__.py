@@ -1,0 +1,1 @@
+"""What this project itself costs, as ratios with intervals: ``python -m tests.perf``. None is a test."""
