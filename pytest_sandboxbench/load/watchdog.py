@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import signal
 import threading
 import time
@@ -33,15 +34,19 @@ class Watchdog:
 
     def __init__(self) -> None:
         self._due: float | None = None
+        self._wakes = math.inf
         self._changed = threading.Event()
         self._unanswered: threading.Event | None = None
 
     def expect(self, expires: float) -> None:
-        """The loop may be busy until ``expires`` (seconds of ``time.monotonic``); the latest of all counts."""
+        """The loop may be busy until ``expires`` (seconds of ``time.monotonic``); the latest of all counts.
+
+        The thread is woken only where it would sleep too long: it would compete with what is being timed.
+        """
         due, known = expires + _SLACK_S, self._due
         if known is None or due > known:
             self._due = due
-        if known is None:
+        if known is None and due < self._wakes:
             self._changed.set()
 
     def rest(self) -> None:
@@ -84,6 +89,9 @@ class Watchdog:
     def _watch(self, stop: threading.Event, target: int, number: int, loop: asyncio.AbstractEventLoop) -> None:
         while not stop.is_set():
             due = self._due
+            self._wakes = math.inf if due is None else due
+            if self._due is not None and self._due < self._wakes:  # set before `_wakes` could be seen
+                continue
             self._changed.wait(None if due is None else max(0.0, due - time.monotonic()))
             self._changed.clear()
             due = self._due

@@ -227,6 +227,30 @@ def test_a_loop_that_only_waits_is_never_interrupted() -> None:
     asyncio.run(main())
 
 
+def test_the_watchdog_sleeps_through_a_later_deadline_and_wakes_for_a_nearer_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Between two turns nothing is expected; the next turn's deadline must not cost a switch to another thread."""
+
+    async def main() -> None:
+        watchdog = Watchdog()
+        with watchdog.watching():
+            watchdog.expect(time.monotonic() + 60)
+            await asyncio.sleep(0.1)
+            woken: list[bool] = []
+            with monkeypatch.context() as patched:
+                patched.setattr(watchdog._changed, "set", lambda: woken.append(True))
+                watchdog.rest()
+                watchdog.expect(time.monotonic() + 61)
+                assert woken == []
+            watchdog.rest()
+            watchdog.expect(time.monotonic() + 0.1)
+            with pytest.raises(LoopBlocked):
+                time.sleep(10)  # noqa: ASYNC251
+
+    asyncio.run(main())
+
+
 def test_bounded_leaves_a_call_behind() -> None:
     async def stubborn() -> None:
         while True:
