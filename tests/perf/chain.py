@@ -6,6 +6,7 @@ import contextlib
 import os
 import secrets
 from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from unittest import mock
@@ -52,6 +53,10 @@ class Chain:
         self._kept = _Kept()
         self._runner = BlockRunner({_NAME: provider}, self._owner, {_NAME: SandboxSpec()}, self._kept)
 
+    def watching(self) -> AbstractContextManager[None]:
+        """One watchdog for all turns, as in a block of a run."""
+        return self._runner.watchdog.watching()
+
     async def turn(self, level: int = 1) -> list[int]:
         """One turn of ``cold_run``: the latencies (ns) of its lanes, from their common release."""
         plan = BlockPlan(rounds=1, warmup=0, seed=0, timeout_s=_TIMEOUT_S)
@@ -96,7 +101,9 @@ async def chain() -> AsyncIterator[Chain]:
         answer = await provider.preflight()
         if not answer.ready:
             raise SystemExit(f"bubblewrap cannot run here: {answer.reason}. {answer.cure}")
-        yield Chain(provider)
+        made = Chain(provider)
+        with made.watching():
+            yield made
     finally:
         await provider.aclose()
 
