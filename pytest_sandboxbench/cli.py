@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import io
 import os
 import shutil
@@ -153,6 +154,17 @@ def _doctor(_arguments: argparse.Namespace) -> int:
 
 
 def _report(arguments: argparse.Namespace) -> int:
+    """Without the collector: a million samples hold no circles, and it would look at them again and again."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        return _print_report(arguments)
+    finally:
+        if collecting:
+            gc.enable()
+
+
+def _print_report(arguments: argparse.Namespace) -> int:
     from .records.read import read_run
     from .report.table import build, notes, render
     from .report.text import harmless

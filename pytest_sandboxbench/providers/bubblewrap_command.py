@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from .guest_python import GuestPython
@@ -61,36 +62,10 @@ class CommandLines:
         line += ["--uid", str(GUEST_UID), "--gid", str(GUEST_UID)]
         line += ["--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup", "--hostname", "sandbox"]
         line += [] if network else ["--unshare-net"]
-        line += self._mounts(work, network)
+        line += [*_mounts(self, network), "--bind", str(work), "/work", "--remount-ro", "/"]
         line += ["--chdir", "/work"]
         line += [] if info_fd is None else ["--info-fd", str(info_fd)]
         return [*line, *_FIRST, *argv]
-
-    def _mounts(self, work: Path, network: bool) -> list[str]:
-        line = ["--ro-bind", "/usr", "/usr"]
-        for name in ("bin", "sbin", "lib", "lib32", "lib64", "libx32"):
-            path = Path("/", name)
-            if path.is_symlink():
-                line += ["--symlink", str(path.readlink()), str(path)]
-            elif path.is_dir():
-                line += ["--ro-bind", str(path), str(path)]
-        line += ["--ro-bind", str(self.etc), "/etc"]
-        if network:
-            for name in ("resolv.conf", "hosts"):
-                line += ["--ro-bind-try", str(Path("/etc", name).resolve()), f"/etc/{name}"]
-        line += ["--proc", "/proc", "--perms", "0755", "--dir", "/dev"]
-        # Not `--dev /dev`: it nests a second user namespace, which nsenter cannot enter for an ordinary user.
-        for name in _DEVICES:
-            line += ["--dev-bind", f"/dev/{name}", f"/dev/{name}"]
-        for name, target in (("fd", "fd"), ("stdin", "fd/0"), ("stdout", "fd/1"), ("stderr", "fd/2")):
-            line += ["--symlink", f"/proc/self/{target}", f"/dev/{name}"]
-        for scratch in ("/dev/shm", "/tmp"):
-            line += ["--perms", "1777", "--tmpfs", scratch]
-        for bind in (*(self.python.binds if self.python is not None else ()), *self.binds):
-            line += ["--ro-bind", bind, bind]
-        if self.python is not None and self.python.alias:
-            line += ["--symlink", self.python.executable, f"{ALIAS_FOLDER}/python3"]
-        return [*line, "--bind", str(work), "/work", "--remount-ro", "/"]
 
     def enter(
         self,
@@ -111,6 +86,35 @@ class CommandLines:
         line += ["--preserve-credentials"] if self.userns_fd is None else ["-S", str(GUEST_UID), "-G", str(GUEST_UID)]
         line += ["-m", "-p", "-i", "-u", "-C", *([] if network else ["-n"]), "-r", "-w", "--"]
         return [*line, *argv] if cwd is None else [*line, "/bin/sh", "-c", _CD, cwd, *argv]
+
+
+@lru_cache(maxsize=8)
+def _mounts(lines: CommandLines, network: bool) -> tuple[str, ...]:
+    """What the sandboxes of an instance see of the host. The same for all: looking it up each time would be timed."""
+    line = ["--ro-bind", "/usr", "/usr"]
+    for name in ("bin", "sbin", "lib", "lib32", "lib64", "libx32"):
+        path = Path("/", name)
+        if path.is_symlink():
+            line += ["--symlink", str(path.readlink()), str(path)]
+        elif path.is_dir():
+            line += ["--ro-bind", str(path), str(path)]
+    line += ["--ro-bind", str(lines.etc), "/etc"]
+    if network:
+        for name in ("resolv.conf", "hosts"):
+            line += ["--ro-bind-try", str(Path("/etc", name).resolve()), f"/etc/{name}"]
+    line += ["--proc", "/proc", "--perms", "0755", "--dir", "/dev"]
+    # Not `--dev /dev`: it nests a second user namespace, which nsenter cannot enter for an ordinary user.
+    for name in _DEVICES:
+        line += ["--dev-bind", f"/dev/{name}", f"/dev/{name}"]
+    for name, target in (("fd", "fd"), ("stdin", "fd/0"), ("stdout", "fd/1"), ("stderr", "fd/2")):
+        line += ["--symlink", f"/proc/self/{target}", f"/dev/{name}"]
+    for scratch in ("/dev/shm", "/tmp"):
+        line += ["--perms", "1777", "--tmpfs", scratch]
+    for bind in (*(lines.python.binds if lines.python is not None else ()), *lines.binds):
+        line += ["--ro-bind", bind, bind]
+    if lines.python is not None and lines.python.alias:
+        line += ["--symlink", lines.python.executable, f"{ALIAS_FOLDER}/python3"]
+    return tuple(line)
 
 
 def _joining(joins: Sequence[Path]) -> list[str]:

@@ -12,10 +12,14 @@ from __future__ import annotations
 
 import math
 import random
+import sys
+from array import array
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import chain, pairwise
+from operator import ge, mul
 from statistics import NormalDist
 
 from pytest_sandboxbench.stats.binomial import lower_rank, proportion_above
@@ -203,15 +207,13 @@ def cluster_interval(
 
     low, high = -math.inf, math.inf
     if len(filled) >= FEWEST_ROUNDS:
-        generator = random.Random(seed)
-        indices = range(count)
-        draws = [generator.choices(indices, k=count) for _ in range(resamples)]
         error = _expanded((1.0 - confidence) / (2.0 if side == "both" else 1.0), count)
         rank = max(1, math.floor(error * (resamples + 1)))
         if callable(statistic):
-            low, high = _bounds_of_function(clusters, draws, statistic, rank)
+            low, high = _bounds_of_function(clusters, _draws(count, resamples, seed), statistic, rank)
         else:
-            low, high = _bounds_of_quantile(clusters, pooled, draws, statistic, rank)
+            times = _times_drawn(count, resamples, seed)
+            low, high = _bounds_of_quantile(clusters, pooled, times, resamples, statistic, rank)
     return Interval(
         estimate=estimate,
         low=min(low, estimate) if below and side != "upper" else -math.inf,
@@ -248,33 +250,53 @@ def _bounds_of_function(
 
 
 def _bounds_of_quantile(
-    clusters: list[list[float]], pooled: list[float], draws: list[list[int]], q: float, rank: int
+    clusters: list[list[float]], pooled: list[float], times: Sequence[int], resamples: int, q: float, rank: int
 ) -> tuple[float, float]:
     """The ``rank``-th smallest and largest of the resampled quantiles, without building one resample.
 
     A resample's k-th smallest value is at most x when its clusters hold k values up to x. So for an x one count
     a cluster answers for all resamples, and the bound is found by halving over the pooled values.
     """
-    sizes = [len(cluster) for cluster in clusters]
-    positions = [(sum(map(sizes.__getitem__, draw)) - 1) * q + 1.0 for draw in draws]
+    positions = [(size - 1) * q + 1.0 for size in _totals(times, map(len, clusters), resamples)]
 
-    def first_reaching(wanted: list[int], resamples: int) -> float:
-        def reached(x: float) -> bool:
-            up_to_x = [bisect_right(cluster, x) for cluster in clusters].__getitem__
-            return sum(sum(map(up_to_x, draw)) >= k for draw, k in zip(draws, wanted, strict=True)) >= resamples
-
+    def first_reaching(wanted: list[int], least: int) -> float:
         left, right = 0, len(pooled) - 1
         while left < right:
             middle = (left + right) // 2
-            if reached(pooled[middle]):
+            up_to_x = _totals(times, (bisect_right(cluster, pooled[middle]) for cluster in clusters), resamples)
+            if sum(map(ge, up_to_x, wanted)) >= least:
                 right = middle
             else:
                 left = middle + 1
         return float(pooled[left])
 
     low = first_reaching([math.floor(p) for p in positions], rank)
-    high = first_reaching([math.ceil(p) for p in positions], len(draws) - rank + 1)
+    high = first_reaching([math.ceil(p) for p in positions], resamples - rank + 1)
     return low, high
+
+
+def _draws(count: int, resamples: int, seed: int) -> list[list[int]]:
+    generator = random.Random(seed)
+    indices = range(count)
+    return [generator.choices(indices, k=count) for _ in range(resamples)]
+
+
+@lru_cache(maxsize=4)
+def _times_drawn(count: int, resamples: int, seed: int) -> tuple[int, ...]:
+    """For each cluster, how often each resample holds it: one long integer, 64 bits a resample.
+
+    So the sum over the clusters of a number times these counts, for all resamples at once, is plain arithmetic.
+    """
+    times = [array("Q", bytes(8 * resamples)) for _ in range(count)]
+    for at, draw in enumerate(_draws(count, resamples, seed)):
+        for cluster in draw:
+            times[cluster][at] += 1
+    return tuple(int.from_bytes(one.tobytes(), sys.byteorder) for one in times)
+
+
+def _totals(times: Sequence[int], numbers: Iterable[int], resamples: int) -> array[int]:
+    """For each resample the sum of its clusters' ``numbers``."""
+    return array("Q", sum(map(mul, times, numbers)).to_bytes(8 * resamples, sys.byteorder))
 
 
 def _expanded(error: float, units: int) -> float:
