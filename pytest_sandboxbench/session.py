@@ -235,12 +235,11 @@ class BenchSession:
             warmup=max((m.warmup for m in marks if m.warmup is not None), default=None),
             variants=variants(node),
         )
-        asked: dict[str, list[str]] | None = {}
+        asked: dict[str, list[str]] = {}
         for member, mark in zip(members, marks, strict=True):
-            if asked is None or mark.operation is None:
-                asked = None
-            else:
-                asked.setdefault(provider_name(member), []).extend(shown_operations(mark.operation))
+            # A scenario of somebody's own is shown as a whole.
+            operations = shown_operations(mark.operation or "") or scenario.operations
+            asked.setdefault(provider_name(member), []).extend(operations)
         try:
             await measuring.run(block, asked)
         finally:

@@ -140,3 +140,22 @@ def test_it_is_registered(suite: Suite) -> None:
     suite.one_bench()
     clean(suite.run("--strict-markers"), 0)
     assert "@pytest.mark.sandbox_bench(operation=None" in clean(suite.bare("--markers"), 0)
+
+
+def test_an_operation_of_ones_own_is_named_by_the_marker_and_shown(suite: Suite, workers: tuple[str, ...]) -> None:
+    suite.write(
+        test_own="""
+        import pytest
+
+        @pytest.mark.sandbox_bench("two_commands")
+        async def test_it(sandbox_bench):
+            async def act(sandbox):
+                await sandbox.exec(["true"])
+                await sandbox.exec(["true"])
+
+            await sandbox_bench.measure(act)
+        """
+    )
+    result = suite.run(*workers)
+    clean(result, 0)
+    result.stdout.fnmatch_lines(["two_commands", "  fake * 3 *"])
