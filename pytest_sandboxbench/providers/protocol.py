@@ -22,7 +22,7 @@ from ..model import (
     SandboxSpec,
 )
 
-__all__ = ["OneShot", "Pausable", "Provider", "ProviderFactory", "Sandbox", "Timings"]
+__all__ = ["Limited", "OneShot", "Pausable", "Provider", "ProviderFactory", "Sandbox", "Timings"]
 
 
 class Sandbox(Protocol):
@@ -159,6 +159,16 @@ class Timings(Protocol):
 
     def phases(self) -> Mapping[str, tuple[int, int]]:
         """Name -> (start_ns, end_ns) of the operation that just ended."""
+        ...
+
+
+@runtime_checkable
+class Limited(Protocol):
+    """A *sandbox* whose limits can be read back from whoever enforces them, such as its cgroup."""
+
+    @property
+    def enforced(self) -> Mapping[str, str]:
+        """``vcpus``, ``memory_mib``, ``pids`` -> the value in force; only those that are limited."""
         ...
 
 
