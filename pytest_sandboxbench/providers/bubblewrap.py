@@ -1,9 +1,10 @@
 """bubblewrap: the embedded default on Linux. Namespaces and read-only binds, no daemon, no image, no root.
 
 A sandbox is a bwrap process whose guest is ``cat`` on a pipe: it echoes one byte when all mounts are in place, and it
-ends, and with it every process inside, when the pipe closes because the harness is gone. Commands enter by
-``nsenter``. The guest sees the host's ``/usr`` and the guest's Python read-only, a small ``/etc``, and a folder of its
-own on the host's disk as ``/work``; no network unless asked for.
+ends, and with it every process inside, when the pipe closes because the harness is gone (if it is paused then: once
+somebody thaws or continues it). Commands enter by ``nsenter``. The guest sees the host's ``/usr`` and the guest's
+Python read-only, a small ``/etc``, and a folder of its own on the host's disk as ``/work``; no network unless asked
+for.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from .bubblewrap_spans import SPANS
 from .cgroups import CannotLimit, CgroupHost, Freezer, Limits, group_name, groups_of_process, remove_group, thaw
 from .guest_etc import make_etc
 from .guest_python import find_guest_python, guest_uid
-from .local import LIMITS, HolderFailed, base_env, no_processes, start_holder, to_result
+from .local import LIMITS, HolderFailed, base_env, info_file, no_processes, start_holder, to_result
 from .one_process import Command, Ended, Wake, supervise
 from .processes import Processes
 from .settings import read_settings
@@ -216,15 +217,15 @@ class BubblewrapProvider:
             if freezer is not None and freezer.version == 1:
                 freezer.make()
             folder = self._folders.make(owner, sandbox)
-            info = os.pipe()
-            command = Command(
-                lines.new(["cat"], work=folder, network=spec.network, info_fd=info[1], joins=limits.joins),
-                env=env,
-                pass_fds=(info[1], *lines.pass_fds),
-                kill=lambda pid: proc.kill_labelled(proc.SANDBOX_LABEL, sandbox, below=pid),
-                around=freezer.born_inside if freezer is not None else nullcontext,
-            )
-            holder = start_holder(command, wake, deadline, info=info)
+            with info_file() as info:
+                command = Command(
+                    lines.new(["cat"], work=folder, network=spec.network, info_fd=info, joins=limits.joins),
+                    env=env,
+                    pass_fds=(info, *lines.pass_fds),
+                    kill=lambda pid: proc.kill_labelled(proc.SANDBOX_LABEL, sandbox, below=pid),
+                    around=freezer.born_inside if freezer is not None else nullcontext,
+                )
+                holder = start_holder(command, wake, deadline, info_fd=info)
         except BaseException:
             self._clean(sandbox, limits, freezer)
             raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import itertools
 import json
@@ -9,8 +10,9 @@ import os
 import select
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Iterator
 from dataclasses import dataclass
 
 from ..errors import ExecFailed, ExecTimeout, SandboxError, SandboxGone
@@ -26,6 +28,7 @@ __all__ = [
     "HolderFailed",
     "base_env",
     "exec_token",
+    "info_file",
     "no_processes",
     "outputs",
     "start_holder",
@@ -87,22 +90,33 @@ class Holder:
         return True
 
 
-def start_holder(command: Command, wake: Wake, deadline: float, *, info: tuple[int, int] | None = None) -> Holder:
+@contextlib.contextmanager
+def info_file() -> Iterator[int]:
+    """A file without a name for bwrap's ``--info-fd``.
+
+    Not a pipe: bwrap writes to it before it releases the sandbox's first process. Were the harness killed before that,
+    the pipe would have no reader, bwrap would die of the write, and the process would wait for it for ever.
+    """
+    if sys.platform == "linux" and hasattr(os, "memfd_create"):
+        fd = os.memfd_create("info")
+        try:
+            yield fd
+        finally:
+            os.close(fd)
+    else:
+        # A Python built for an old libc.
+        with tempfile.TemporaryFile(buffering=0) as file:
+            yield file.fileno()
+
+
+def start_holder(command: Command, wake: Wake, deadline: float, *, info_fd: int | None = None) -> Holder:
     """Start ``cat`` (or what ends in it) and wait until it echoes one byte: only then everything before it is done.
 
-    ``info`` is a pipe whose writing end the command has as bwrap's ``--info-fd``; both ends are closed here.
-    ``HolderFailed`` when it does not come up, with nothing left behind.
+    ``info_fd`` is an :func:`info_file` that the command has as bwrap's ``--info-fd``. ``HolderFailed`` when it does
+    not come up, with nothing left behind.
     """
-    try:
-        process = start(command, pipe_stdin=True)
-    finally:
-        if info is not None:
-            os.close(info[1])
-    try:
-        return _wait_until_up(process, command, wake, deadline, None if info is None else info[0])
-    finally:
-        if info is not None:
-            os.close(info[0])
+    process = start(command, pipe_stdin=True)
+    return _wait_until_up(process, command, wake, deadline, info_fd)
 
 
 def _wait_until_up(
@@ -152,11 +166,8 @@ def _await_echo(process: subprocess.Popen[bytes], wake: Wake, deadline: float) -
 
 
 def _child_pid(info_fd: int) -> int:
-    """The first process of a sandbox, from bwrap's JSON, which comes in pieces."""
-    data = b""
-    while piece := os.read(info_fd, 4096):
-        data += piece
-    return int(json.loads(data)["child-pid"])
+    """The first process of a sandbox, from bwrap's JSON: it was all written before that process ran."""
+    return int(json.loads(os.pread(info_fd, 4096, 0))["child-pid"])
 
 
 def _discard(process: subprocess.Popen[bytes], kill: Callable[[int], object]) -> None:

@@ -115,27 +115,49 @@ def start(command: Command, *, pipe_stdin: bool | None = None) -> subprocess.Pop
     """Start one process with pipes, by vfork: nothing here asks ``Popen`` for more than vfork can do."""
     if pipe_stdin is None:
         pipe_stdin = bool(command.stdin)
-    with command.around():
-        child = subprocess.Popen(
-            list(command.argv),
-            stdin=subprocess.PIPE if pipe_stdin else subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            bufsize=0,
-            cwd=command.cwd,
-            env=None if command.env is None else dict(command.env),
-            pass_fds=command.pass_fds,
-            start_new_session=command.process_group is None and sys.platform != "win32",
-            process_group=command.process_group,
-        )
-        if command.on_start is not None:
-            command.on_start(child.pid)
+    child: subprocess.Popen[bytes] | None = None
+    try:
+        with command.around():
+            child = subprocess.Popen(
+                list(command.argv),
+                stdin=subprocess.PIPE if pipe_stdin else subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                bufsize=0,
+                cwd=command.cwd,
+                env=None if command.env is None else dict(command.env),
+                pass_fds=command.pass_fds,
+                start_new_session=command.process_group is None and sys.platform != "win32",
+                process_group=command.process_group,
+            )
+            if command.on_start is not None:
+                command.on_start(child.pid)
+    except BaseException:
+        # Also when only the way out of `around` failed: nobody else knows of the child.
+        if child is not None:
+            _abandon(command, child)
+        raise
     if command.bulk and sys.platform == "linux":
         for pipe in (child.stdin, child.stdout):
             if pipe is not None:
                 with contextlib.suppress(OSError):
                     fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _WIDE)
     return child
+
+
+def _abandon(command: Command, child: subprocess.Popen[bytes]) -> None:
+    command.kill(child.pid)
+    child.kill()
+    child.wait()
+    _release(command, child)
+
+
+def _release(command: Command, child: subprocess.Popen[bytes]) -> None:
+    for pipe in (child.stdin, child.stdout, child.stderr):
+        if pipe is not None:
+            pipe.close()
+    if command.on_end is not None:
+        command.on_end(child.pid)
 
 
 def supervise(command: Command, wake: Wake, deadline: float) -> Ended:
@@ -189,11 +211,7 @@ def wait_for(command: Command, sink: Sink, room: Callable[[], bool], wake: Wake,
         child.wait()
         raise
     finally:
-        for pipe in (child.stdin, child.stdout, child.stderr):
-            if pipe is not None:
-                pipe.close()
-        if command.on_end is not None:
-            command.on_end(child.pid)
+        _release(command, child)
 
 
 def _watch(

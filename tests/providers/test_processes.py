@@ -228,3 +228,18 @@ def test_the_way_without_pidfd_says_the_same(launcher: Processes, monkeypatch: p
     monkeypatch.setattr(one_process, "_watch", one_process._communicate)
     assert run(launcher, "sh", "-c", "cat; exit 7", stdin=b"x" * (1 << 20)) == Ended(7, b"x" * (1 << 20))
     assert run(launcher, "sleep", "60", deadline_s=0.1).why == "deadline"
+
+
+def test_a_child_is_not_lost_when_what_surrounds_its_start_fails(launcher: Processes) -> None:
+    pids: list[int] = []
+    ended: list[int] = []
+
+    @contextlib.contextmanager
+    def around() -> Iterator[None]:
+        yield
+        raise OSError(5, "the way out")
+
+    with pytest.raises(OSError, match="the way out"):
+        run(launcher, "sleep", "63", around=around, on_start=pids.append, on_end=ended.append)
+    assert pids == ended
+    assert proc.state(pids[0]) == ""
