@@ -31,7 +31,17 @@ from .bubblewrap_spans import SPANS
 from .cgroups import CannotLimit, CgroupHost, Freezer, Limits, group_name, groups_of_process, remove_group, thaw
 from .guest_etc import make_etc
 from .guest_python import find_guest_python, guest_uid
-from .local import LIMITS, HolderFailed, base_env, info_file, no_processes, start_holder, to_result
+from .local import (
+    LIFETIME,
+    LIMITS,
+    HolderFailed,
+    base_env,
+    info_file,
+    limit_details,
+    no_processes,
+    start_holder,
+    to_result,
+)
 from .one_process import Command, Ended, Wake, supervise
 from .processes import Processes
 from .settings import read_settings
@@ -194,6 +204,11 @@ class BubblewrapProvider:
             raise CreateFailed(f"create with image {spec.image}", said="bubblewrap has no images", cure=cure)
         asked = {name: float(amount) for name in LIMITS if (amount := getattr(spec, name)) is not None}
         unenforced: set[str] = set()
+        if spec.lifetime_s is not None:
+            if not spec.allow_unenforced:
+                cure = f"leave {LIFETIME} out, or allow it to be unenforced (allow_unenforced)"
+                raise CreateFailed(f"create with {LIFETIME}", said="no sandbox here ends by itself", cure=cure)
+            unenforced.add(LIFETIME)
         while True:
             try:
                 return self._cgroups.limit(sandbox, asked), frozenset(unenforced)
@@ -237,6 +252,7 @@ class BubblewrapProvider:
             "started": holder.started,
             "bwrap": str(holder.process.pid),
             "cgroups": ":".join(sorted(map(str, groups))),
+            **limit_details(limits.enforced(), unenforced),
         }
         return BubblewrapSandbox(
             SandboxRef(self.name, sandbox, details),
@@ -324,9 +340,9 @@ class BubblewrapProvider:
         sandbox = uuid.uuid4().hex[:12]
         tried = f"run_once {list(argv)}"
 
-        def work(wake: Wake) -> Ended:
+        def work(wake: Wake) -> tuple[Ended, dict[str, str]]:
             lines = self._lines()
-            limits, _ = self._limit(spec, sandbox)
+            limits, unenforced = self._limit(spec, sandbox)
             self._once[sandbox] = limits
             folder = self._folders.make(owner, sandbox)
             command = Command(
@@ -336,19 +352,20 @@ class BubblewrapProvider:
                 pass_fds=lines.pass_fds,
                 kill=lambda pid: proc.kill_labelled(proc.SANDBOX_LABEL, sandbox, below=pid),
             )
-            return supervise(command, wake, begin + deadline_s)
+            ended = supervise(command, wake, begin + deadline_s)
+            return ended, limit_details(limits.enforced(), unenforced)
 
         def undo(_: object = None) -> None:
             self._clean(sandbox, self._once.pop(sandbox, Limits()))
 
         try:
-            ended = await self._guarded(self._processes.call(work, undo=undo), tried, sandbox, begin)
+            ended, limited = await self._guarded(self._processes.call(work, undo=undo), tried, sandbox, begin)
             result = to_result(_guest_end(ended), tried, sandbox, time.monotonic() - begin, gone=False)
         except SandboxError:
             await self._processes.call(lambda wake: undo())
             raise
         details = {"folder": str(self._folders.path(owner.label(), sandbox)), "owner": owner.label()}
-        return result, SandboxRef(self.name, sandbox, details)
+        return result, SandboxRef(self.name, sandbox, details | limited)
 
     async def round_trip(self) -> None:
         lines = await self._guarded(self._processes.call(lambda wake: self._lines()), "round_trip", "", 0)

@@ -55,6 +55,10 @@ class BubblewrapSandbox:
         self._phases: dict[str, tuple[int, int]] = {}
         self._ended = False
 
+    @property
+    def enforced(self) -> Mapping[str, str]:
+        return self._limits.enforced()
+
     def _alive(self) -> bool:
         return not self._ended and self._holder.alive() and proc.lives(self._holder.pid, self._holder.started)
 

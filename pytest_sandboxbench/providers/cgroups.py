@@ -16,6 +16,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from .cgroup_limits import limit_file, limits_in, set_limit
+
 __all__ = [
     "CannotLimit",
     "CgroupHost",
@@ -31,7 +33,6 @@ __all__ = [
 PREFIX = "sandboxbench-"
 _LEAF = "guest"
 _CONTROLLERS = {"freezer": "freezer", "memory_mib": "memory", "pids": "pids", "vcpus": "cpu"}
-_PERIOD_US = 100_000
 
 
 class CannotLimit(Exception):
@@ -80,6 +81,13 @@ class Limits:
         last = () if self.v2_group is None else (self.v2_group / _LEAF / "cgroup.procs",)
         return (*(group / _LEAF / "tasks" for group in self.v1_groups), *last)
 
+    def enforced(self) -> dict[str, str]:
+        """What the groups say now: the name of each limit in force and its value."""
+        found: dict[str, str] = {}
+        for group in self.groups:
+            found.update(limits_in(group, 2 if group == self.v2_group else 1))
+        return dict(sorted(found.items()))
+
 
 @dataclass(frozen=True)
 class CgroupHost:
@@ -125,7 +133,7 @@ class CgroupHost:
                 else:
                     _enable(place, purpose)
                     _make(group)
-                    if not (group / _limit_file(purpose, place.version)).exists():
+                    if not (group / limit_file(purpose, place.version)).exists():
                         raise FileNotFoundError(errno.ENOENT, "no limit", str(group))
             except OSError:
                 del good[purpose]
@@ -147,7 +155,7 @@ class CgroupHost:
                     groups[group] = place.version
                     _enable(place, name)
                     _make(group)
-                    _set_limit(group, name, place.version, amount)
+                    set_limit(group, name, place.version, amount)
                 except OSError as error:
                     raise CannotLimit(name, f"{error.strerror}: {error.filename}", _cure(name)) from error
         except CannotLimit:
@@ -182,30 +190,6 @@ def _cure(limit: str) -> str:
 def _make(group: Path) -> None:
     group.mkdir(exist_ok=True)
     (group / _LEAF).mkdir(exist_ok=True)
-
-
-def _limit_file(name: str, version: int) -> str:
-    v1 = {"memory_mib": "memory.limit_in_bytes", "pids": "pids.max", "vcpus": "cpu.cfs_quota_us"}
-    v2 = {"memory_mib": "memory.max", "pids": "pids.max", "vcpus": "cpu.max"}
-    return (v1 if version == 1 else v2)[name]
-
-
-def _set_limit(group: Path, name: str, version: int, amount: float) -> None:
-    main = group / _limit_file(name, version)
-    if name == "memory_mib":
-        size = str(int(amount * 2**20))
-        main.write_text(size)
-        # Without this a guest over its limit is swapped out and not stopped.
-        swap = group / ("memory.memsw.limit_in_bytes" if version == 1 else "memory.swap.max")
-        if swap.exists():
-            swap.write_text(size if version == 1 else "0")
-    elif name == "pids":
-        main.write_text(str(int(amount)))
-    elif version == 1:
-        (group / "cpu.cfs_period_us").write_text(str(_PERIOD_US))
-        main.write_text(str(int(amount * _PERIOD_US)))
-    else:
-        main.write_text(f"{int(amount * _PERIOD_US)} {_PERIOD_US}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from ..errors import ExecFailed, ExecTimeout, SandboxError, SandboxGone
@@ -22,6 +22,7 @@ from .guest_python import GuestPython
 from .one_process import MAX_OUTPUT, Command, Ended, Wake, start
 
 __all__ = [
+    "LIFETIME",
     "LIMITS",
     "PATH",
     "Holder",
@@ -29,6 +30,7 @@ __all__ = [
     "base_env",
     "exec_token",
     "info_file",
+    "limit_details",
     "no_processes",
     "outputs",
     "start_holder",
@@ -38,6 +40,8 @@ __all__ = [
 PATH = "/usr/local/bin:/usr/bin:/bin"
 LIMITS = ("vcpus", "memory_mib", "pids")
 """Fields of a spec that limit what a sandbox may use."""
+LIFETIME = "lifetime_s"
+"""What no local system enforces: a sandbox lives until it is destroyed or its harness ends."""
 _counter = itertools.count(1)
 
 
@@ -189,6 +193,16 @@ def base_env(python: GuestPython | None, python_folder: str | None, *, home: str
 def exec_token(sandbox: str) -> str:
     """A label of one command, by which what it started is found however often that forked."""
     return f"{sandbox}.{next(_counter)}"
+
+
+def limit_details(enforced: Mapping[str, str], unenforced: Collection[str]) -> dict[str, str]:
+    """For the details of a reference: ``enforced`` as ``memory_mib=256 pids=64``, ``unenforced`` as ``vcpus,pids``."""
+    details: dict[str, str] = {}
+    if enforced:
+        details["enforced"] = " ".join(f"{name}={value}" for name, value in enforced.items())
+    if unenforced:
+        details["unenforced"] = ",".join(sorted(unenforced))
+    return details
 
 
 def to_result(ended: Ended, tried: str, sandbox: str, after_s: float, *, gone: bool) -> ExecResult:

@@ -40,10 +40,12 @@ from ..model import (
 from . import proc
 from .guest_python import find_guest_python
 from .local import (
+    LIFETIME,
     LIMITS,
     PATH,
     HolderFailed,
     base_env,
+    limit_details,
     no_processes,
     start_holder,
     to_result,
@@ -139,7 +141,7 @@ class NullProvider:
         return made
 
     def _unenforced(self, spec: SandboxSpec) -> frozenset[str]:
-        asked = frozenset(name for name in LIMITS if getattr(spec, name) is not None)
+        asked = frozenset(name for name in (*LIMITS, LIFETIME) if getattr(spec, name) is not None)
         if spec.image is not None:
             cure = "leave the image out: it runs on the host's own files"
             raise CreateFailed(f"create with image {spec.image}", said="a bare process has no image", cure=cure)
@@ -181,6 +183,7 @@ class NullProvider:
             "owner": owner.label(),
             "pid": str(holder.pid),
             "started": holder.started,
+            **limit_details({}, unenforced),
         }
         ref = SandboxRef(self.name, sandbox, details)
         return NullSandbox(ref, self._processes, self._folders, holder, env, unenforced)
@@ -230,7 +233,7 @@ class NullProvider:
     ) -> tuple[ExecResult, SandboxRef]:
         begin = time.monotonic()
         sandbox = uuid.uuid4().hex[:12]
-        self._unenforced(spec)
+        unenforced = self._unenforced(spec)
         tried = f"run_once {list(argv)}"
         folder = self._folders.path(owner.label(), sandbox)
 
@@ -253,7 +256,8 @@ class NullProvider:
         except SandboxError:
             self._end_by_id(sandbox)
             raise
-        return result, SandboxRef(self.name, sandbox, {"folder": str(folder), "owner": owner.label()})
+        details = {"folder": str(folder), "owner": owner.label(), **limit_details({}, unenforced)}
+        return result, SandboxRef(self.name, sandbox, details)
 
     async def round_trip(self) -> None:
         await self._processes.run(Command(["true"], env={"PATH": PATH}), deadline_s=60)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
+from typing import Any
 
 import pytest
 
 from pytest_sandboxbench.errors import CreateFailed
 from pytest_sandboxbench.model import ExecResult, Owner, SandboxSpec
-from pytest_sandboxbench.providers import bubblewrap, proc
+from pytest_sandboxbench.providers import bubblewrap, null, proc, protocol
 from pytest_sandboxbench.providers.bubblewrap import BubblewrapProvider
 from pytest_sandboxbench.providers.bubblewrap_sandbox import BubblewrapSandbox
 
@@ -25,6 +26,7 @@ HOG = "b = bytearray()\nwhile len(b) < 512 << 20: b += b'x' * (1 << 20)\nprint(l
 BOMB = "n=0; while [ $n -lt 50 ]; do sleep 5 & n=$((n+1)); done; echo all"
 BUSY = """
 import time
+from typing import Any
 end, begin = time.monotonic() + 1, time.process_time()
 while time.monotonic() < end:
     pass
@@ -123,3 +125,48 @@ def test_a_limited_sandbox_destroyed_by_another_process_leaves_no_cgroup(owner: 
         assert time.monotonic() - start < 1.5
 
     within(owner, act, SandboxSpec(pids=32))
+
+
+def test_limits_are_read_back_from_where_they_are_enforced(owner: Owner) -> None:
+    asked = {"memory_mib": 64, "pids": 32, "vcpus": 0.5}
+    have = bubblewrap.factory("bubblewrap", {}).capabilities.limits
+    spec = SandboxSpec(**{name: amount for name, amount in asked.items() if name in have})  # type: ignore[arg-type]
+    expected = {name: str(amount) for name, amount in asked.items() if name in have}
+
+    async def act(provider: BubblewrapProvider, sandbox: BubblewrapSandbox) -> None:
+        assert isinstance(sandbox, protocol.Limited)
+        assert sandbox.enforced == expected
+        said = sandbox.ref.details.get("enforced", "")
+        assert said == " ".join(f"{name}={value}" for name, value in expected.items())
+        result, ref = await provider.run_once(spec, ["true"], owner=owner, deadline_s=D)
+        await provider.destroy(ref, deadline_s=D)
+        assert (result.exit_code, ref.details.get("enforced", "")) == (0, said)
+        bare = await provider.create(SandboxSpec(), owner=owner, deadline_s=D)
+        await provider.destroy(bare.ref, deadline_s=D)
+        assert (bare.enforced, "enforced" in bare.ref.details) == ({}, False)
+
+    within(owner, act, spec)
+
+
+@pytest.mark.parametrize(("name", "options"), [("bubblewrap", {"cgroup": "off"}), ("null", {})])
+def test_what_is_not_enforced_is_refused_or_said(owner: Owner, name: str, options: dict[str, str]) -> None:
+    async def main() -> None:
+        provider: Any = {"bubblewrap": bubblewrap, "null": null}[name].factory(name, options)
+        for spec in (SandboxSpec(lifetime_s=5), SandboxSpec(pids=5)):
+            field = "lifetime_s" if spec.lifetime_s else "pids"
+            for act in (
+                provider.create(spec, owner=owner, deadline_s=D),
+                provider.run_once(spec, ["true"], owner=owner, deadline_s=D),
+            ):
+                with pytest.raises(CreateFailed, match=rf"{field}.*allow_unenforced"):
+                    await act
+        spec = SandboxSpec(lifetime_s=5, pids=5, allow_unenforced=True)
+        sandbox = await provider.create(spec, owner=owner, deadline_s=D)
+        _, ref = await provider.run_once(spec, ["true"], owner=owner, deadline_s=D)
+        for made in (sandbox.ref, ref):
+            await provider.destroy(made, deadline_s=D)
+            assert made.details["unenforced"] == "lifetime_s,pids"
+        assert sandbox.unenforced == {"lifetime_s", "pids"}
+        await provider.aclose()
+
+    asyncio.run(main())
