@@ -33,5 +33,4 @@ async def test_command(sandbox_bench: SandboxBench, request: pytest.FixtureReque
     command = options.get(request.config, "command")
     if not command:
         pytest.skip("times a command of yours: --sandbox-command 'node -e 1'")
-    argv = shlex.split(command)
-    await sandbox_bench.measure_command(argv, argv[0].rpartition("/")[2])
+    await sandbox_bench.measure_command(shlex.split(command))

@@ -83,16 +83,16 @@ class SandboxBench:
             async with lane.timed(name):
                 await act(sandbox)
 
-        return await self._view(Scenario(name, (name,), live, "exec"), (name,))
+        return await self._view(Scenario(name, (name,), live, "exec", own=True), (name,))
 
     async def run(self, live: Callable[[Lane], Awaitable[None]], *operations: str) -> Measurement:
         """Time a life of your own: ``live(lane)`` opens ``lane.timed(operation)`` for each of ``operations``."""
         names = tuple(self._checked(name) for name in operations or (own_name(self._node),))
-        return await self._view(Scenario(own_name(self._node), names, live), names)
+        return await self._view(Scenario(own_name(self._node), names, live, own=True), names)
 
-    async def measure_command(self, argv: Sequence[str], label: str) -> Measurement:
-        """Time a cold run of a command: a new sandbox, its output and exit code 0."""
-        return await self._view(command_scenario(list(argv), label), ("cold_run",))
+    async def measure_command(self, argv: Sequence[str]) -> Measurement:
+        """Time a cold run of a command: a new sandbox, its output and exit code 0. The command is part of the key."""
+        return await self._view(command_scenario(list(argv)), ("cold_run",))
 
     async def _view(self, scenario: Scenario, operations: Sequence[str]) -> Measurement:
         if self.used:

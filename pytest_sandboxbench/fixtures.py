@@ -12,9 +12,13 @@ if TYPE_CHECKING:
     from .bench import SandboxBench
     from .load.guard import GuardedProvider, GuardedSandbox
 
-__all__ = ["NAMES", "concurrency", "sandbox", "sandbox_bench", "sandbox_factory", "sandbox_provider"]
+__all__ = ["concurrency", "sandbox", "sandbox_bench", "sandbox_factory", "sandbox_provider", "used_by"]
 
-NAMES = frozenset({"sandbox_provider", "sandbox", "sandbox_factory", "sandbox_bench"})
+
+def used_by(item: pytest.Item) -> bool:
+    """Whether a test uses these fixtures, and not others of the same names: those are somebody's own business."""
+    known = getattr(getattr(item, "_fixtureinfo", None), "name2fixturedefs", {})
+    return any(definition.func.__module__ == __name__ for definition in known.get("sandbox_provider", ())[-1:])
 
 
 @pytest.fixture

@@ -34,8 +34,9 @@ async def _sandboxbench_provider(
     if not answer.ready:
         session_of(request.config).missing(request.node, name, answer)
     provider = _sandboxbench_measuring.guarded(name)
-    yield provider
-    left = await provider.destroy_all()
+    with _sandboxbench_measuring.watching():
+        yield provider
+        left = await provider.destroy_all()
     if left:
         pytest.fail("sandboxes were left: " + "; ".join(reason for _ref, reason in left), pytrace=False)
 
@@ -57,6 +58,8 @@ async def _sandboxbench_sandbox(_sandboxbench_provider: GuardedProvider) -> Guar
     try:
         made = await _sandboxbench_provider.create()
         await until_ready(made, _sandboxbench_provider.timeout_s)
+        return made
     except SandboxbenchError as error:
-        pytest.fail(str(error), pytrace=False)
-    return made
+        reason = str(error)
+    # Outside of the handler: its error is no context of this one.
+    pytest.fail(reason, pytrace=False)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     import pytest
 
-__all__ = ["hide_from_git", "new_run_id", "share"]
+__all__ = ["check_writable", "hide_from_git", "new_run_id", "share"]
 
 
 def new_run_id() -> str:
@@ -39,6 +39,22 @@ def _records_folder(config: pytest.Config, run_id: str) -> Path:
     if (folder / "run.json").exists() or folder.is_file():
         raise pytest.UsageError(f"--sandbox-records {chosen}: it holds records already; name a new or empty folder")
     return folder
+
+
+def check_writable(folder: Path) -> None:
+    """``UsageError`` where no records can be written: told before anything is measured. Makes the folder above them."""
+    import pytest
+
+    base = folder if folder.is_dir() else folder.parent
+    try:
+        base.mkdir(parents=True, exist_ok=True)
+        probe = base / f".sandboxbench-{folder.name}"
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise pytest.UsageError(
+            f"records cannot be written to {base}: {error.strerror or error}; name a folder: --sandbox-records DIR"
+        ) from None
 
 
 def hide_from_git(base: Path) -> None:

@@ -8,12 +8,14 @@ import secrets
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from . import __version__
 from .clock import now_ns
+from .errors import SandboxError
 from .facts import guest_command, host_facts, load_average, parse_guest, process_start
 from .load.block import Block, BlockPlan, BlockRunner, Left
 from .load.guard import GuardedProvider, GuardedSandbox, Pulse, bounded, describe
@@ -21,7 +23,7 @@ from .load.operations import OPERATIONS, Scenario
 from .load.preflight import ask, ask_provider, secrets_of
 from .load.watchdog import Watchdog
 from .model import Owner, Preflight, Sample, SandboxRef, SandboxSpec
-from .providers.protocol import Provider
+from .providers.protocol import Limited, Provider
 from .providers.registry import Registry
 from .records.redaction import hide, hide_arguments, redact
 from .records.schema import SCHEMA, encode, lines
@@ -48,6 +50,7 @@ class Settings:
     timeout_s: float = 60.0
     max_time_s: float | None = None
     min_rounds: int = 1
+    floor: str = "auto"
     quick: bool = False
     """One round, no warm-up, no floor: does it work at all?"""
 
@@ -107,6 +110,7 @@ class Measuring:
             "host": host_facts(),
             "providers": {},
             "guests": {},
+            "limits": {},
             "operations": {},
             "blocks": [],
             "complete": False,
@@ -166,8 +170,13 @@ class Measuring:
             owner=self.owner,
             spec=self._specs[name],
             timeout_s=timeout_s,
-            pulse=Pulse(timeout_s, self._watchdog.expect),
+            pulse=Pulse(timeout_s, self._watchdog.expect, self._watchdog.rest),
         )
+
+    def watching(self) -> AbstractContextManager[None]:
+        """Interrupts a call through :meth:`guarded` that blocks the event loop."""
+        self._watchdog.rest()
+        return self._watchdog.watching()
 
     # -- blocks
 
@@ -207,7 +216,8 @@ class Measuring:
         """The bare process stands beside local systems; beside a hosted or scripted one it would say nothing."""
         kinds = [(name, self.provider(name).capabilities) for name in names if name != FLOOR]
         local = [name for name, can in kinds if not can.hosted and can.isolation != "scripted"]
-        if self._settings.quick or not local:
+        wanted = self._settings.floor
+        if self._settings.quick or not local or wanted == "none" or (scenario.own and wanted != "all"):
             return None
         if not (await self.preflight(FLOOR)).ready or self.lacks(FLOOR, scenario):
             return None
@@ -230,12 +240,14 @@ class Measuring:
             "scenario": block.scenario.name,
             "level": block.level,
             "shape": block.shape,
+            "variants": dict(block.key_variants),
             "providers": list(block.providers),
             "floor": block.floor,
             "operations": list(block.scenario.operations),
             "asked": _asked(block, asked),
             "rounds": block.plan.rounds,
             "warmup": block.plan.warmup,
+            "complete": False,
             "load_average": load_average(),
         }
         self.header["blocks"].append(record)
@@ -252,6 +264,8 @@ class Measuring:
         started = time.monotonic()
         try:
             await runner.run(block)
+            record["complete"] = True
+            await self._look_apart(block)
         finally:
             record["wall_s"] = round(time.monotonic() - started, 3)
             self._write_header()
@@ -292,6 +306,24 @@ class Measuring:
         facts: Mapping[str, str] = parse_guest(result.stdout)
         if facts:
             self.header["guests"][name] = dict(facts)
+        inner = sandbox.unguarded
+        enforced = dict(inner.enforced) if isinstance(inner, Limited) else {}
+        if enforced or sandbox.unenforced:
+            self.header["limits"][name] = {"enforced": enforced, "unenforced": sorted(sandbox.unenforced)}
+
+    async def _look_apart(self, block: Block) -> None:
+        """A block whose sandboxes run one command only shows no guest from inside: a local one is made for it."""
+        for name in block.providers:
+            can = self._providers[name].capabilities
+            if name in self._looked or can.hosted or can.isolation == "scripted":
+                continue
+            provider = self.guarded(name)
+            try:
+                await self._look(name, await provider.create())
+            except SandboxError:
+                pass  # what is measured tells of it
+            for ref, reason in await provider.destroy_all():
+                self.leak(Left(ref, reason))
 
     # -- the end
 
@@ -302,7 +334,7 @@ class Measuring:
                 if self._preflights[name].ready:
                     await self._close(name, provider)
             self._watchdog.rest()
-        self.header["complete"] = True
+        self.header["complete"] = all(block["complete"] for block in self.header["blocks"])
         self.header["finished"] = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         if self.header["blocks"]:
             self._write_header()

@@ -212,7 +212,3 @@ class Sample:
     @property
     def latency_ns(self) -> int:
         return self.ended_ns - self.scheduled_ns
-
-    @property
-    def queue_ns(self) -> int:
-        return self.started_ns - self.scheduled_ns

@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-import re
-import zlib
 from collections.abc import Mapping
 from inspect import iscoroutinefunction
 from typing import Any
 
 import pytest
 
+from .fixtures import used_by as is_ours
 from .load.operations import scenario_of, shown_operations
 from .markers import read
+from .records.schema import key_text
 
 __all__ = ["block_id", "is_coroutine", "is_ours", "is_parametrized", "measures", "own_name", "variants"]
 
-_UNSAFE = re.compile(r"[^\w.+-]+")
-_LONGEST = 60
-
-
-def is_ours(item: pytest.Item) -> bool:
-    return "sandbox_provider" in getattr(item, "fixturenames", ())
-
 
 def measures(item: pytest.Item) -> bool:
-    return "sandbox_bench" in getattr(item, "fixturenames", ())
+    return is_ours(item) and "sandbox_bench" in getattr(item, "fixturenames", ())
 
 
 def is_coroutine(item: pytest.Item) -> bool:
@@ -52,7 +45,7 @@ def variants(item: pytest.Item) -> tuple[tuple[str, str], ...]:
     """Parameters of a test beside provider and level: they become variants of its series."""
     indices: Mapping[str, int] = getattr(getattr(item, "callspec", None), "indices", {})
     others = {k: v for k, v in _params(item).items() if k not in ("sandbox_provider", "concurrency")}
-    return tuple(sorted((_safe(name), _value(name, value, indices.get(name, 0))) for name, value in others.items()))
+    return tuple(sorted((key_text(name), _value(name, value, indices.get(name, 0))) for name, value in others.items()))
 
 
 def is_parametrized(metafunc: pytest.Metafunc, name: str) -> bool:
@@ -71,12 +64,6 @@ def _params(item: pytest.Item) -> Mapping[str, Any]:
 def _value(name: str, value: object, index: int) -> str:
     """As in pytest's own ids: an object that would print as another at each run is known by its place."""
     if value is None or isinstance(value, str | int | float | bool | complex):
-        return _safe(str(value))
+        return key_text(str(value))
     named = getattr(value, "__name__", None) or getattr(value, "name", None)
-    return _safe(named if isinstance(named, str) else f"{name}{index}")
-
-
-def _safe(text: str) -> str:
-    """A name or value as it may stand in a series key; two that differ stay different."""
-    safe = _UNSAFE.sub("_", text)[:_LONGEST]
-    return safe if safe == text else f"{safe}-{zlib.crc32(text.encode(errors='backslashreplace')):08x}"
+    return key_text(named if isinstance(named, str) else f"{name}{index}")

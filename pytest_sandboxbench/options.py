@@ -73,7 +73,15 @@ def _option(text: str) -> tuple[str, str, str]:
         raise argparse.ArgumentTypeError(hide(str(error))) from None
 
 
-def _text(text: str) -> str:
+def _folder(text: str) -> str:
+    if not text.strip():
+        raise argparse.ArgumentTypeError("it names no folder; write for example records/today")
+    return text
+
+
+def _floor(text: str) -> str:
+    if text not in FLOORS:
+        raise argparse.ArgumentTypeError(f"{text!r} is none of {', '.join(FLOORS)}; write for example all")
     return text
 
 
@@ -88,6 +96,8 @@ def _command(text: str) -> str:
         raise argparse.ArgumentTypeError(f"{text!r} is not a command; write for example 'node -e 1'")
     return text
 
+
+FLOORS = ("auto", "all", "none")
 
 # name -> (reader, default, metavar, help); the ini key is the same with underscores.
 _VALUES: dict[str, tuple[Any, Any, str, str]] = {
@@ -118,7 +128,14 @@ _VALUES: dict[str, tuple[Any, Any, str, str]] = {
         "Seed of the order in which providers take turns (default: drawn, and recorded).",
     ),
     "timeout": (_seconds, 60.0, "S", "Deadline of every single operation (default: 60)."),
-    "records": (_text, None, "DIR", "Folder for the raw records of this run (default: a new one in .sandboxbench/)."),
+    "records": (_folder, None, "DIR", "Folder for the raw records of this run (default: a new one in .sandboxbench/)."),
+    "floor": (
+        _floor,
+        "auto",
+        "WHICH",
+        "What runs on this host without a sandbox as well, as the floor: auto (built-in operations), all (acts and "
+        "commands of your own too), none (default: auto).",
+    ),
     "command": (
         _command,
         None,

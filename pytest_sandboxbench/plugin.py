@@ -77,7 +77,7 @@ def _join_xdist(config: pytest.Config) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if fixtures.NAMES.isdisjoint(metafunc.fixturenames):
+    if not fixtures.used_by(metafunc.definition):
         return
     from .session import session_of
 

@@ -13,7 +13,7 @@ from . import options
 from .baseline.bridge import PublishedSeries, Wishes, check_collection, mark_items, publish, regressions
 from .bench import SandboxBench
 from .errors import UsageError
-from .identity import hide_from_git, share
+from .identity import check_writable, hide_from_git, share
 from .load.gang import say
 from .load.operations import OPERATIONS, Scenario, shown_operations
 from .load.preflight import secrets_of
@@ -144,6 +144,8 @@ class BenchSession:
                 self._members = self._blocks(ours)
                 if not hasattr(self.config, "workerinput"):
                     check_collection(self.config, ours=bool(ours))
+                if ours and not self.config.option.collectonly:
+                    check_writable(Path(self.shared["records"]))
             except pytest.UsageError as error:
                 mistake = str(error)
         if ours:
@@ -177,6 +179,7 @@ class BenchSession:
             timeout_s=options.get(config, "timeout"),
             max_time_s=options.get(config, "max-seconds") or wishes.max_time_s,
             min_rounds=wishes.min_rounds or 1,
+            floor=options.get(config, "floor"),
             quick=wishes.disabled,
         )
         folder = Path(self.shared["records"])

@@ -145,6 +145,8 @@ def _load(benchmark: Any) -> None:
         benchmark.handle_loading()
     except PytestBenchmarkWarning as warning:  # under -W error; a traceback would tell nothing more
         raise pytest.UsageError(str(warning)) from None
+    except ValueError as error:  # its storage cannot name a file outside of the working directory
+        raise pytest.UsageError(f"--benchmark-compare={benchmark.compare}: {error}") from None
 
 
 def _drop_volatile(machine_info: dict[str, Any]) -> None:

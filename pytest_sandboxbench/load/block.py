@@ -53,6 +53,11 @@ class Block:
     shape: str = "burst"
     variants: tuple[tuple[str, str], ...] = ()
 
+    @property
+    def key_variants(self) -> tuple[tuple[str, str], ...]:
+        """What is in the key of every series of the block."""
+        return (*self.scenario.variants, *self.variants)
+
 
 @dataclass(frozen=True, slots=True)
 class Left:
@@ -168,7 +173,7 @@ class BlockRunner:
             operations=block.scenario.operations,
             level=block.level,
             shape=block.shape,
-            variants=block.variants,
+            variants=block.key_variants,
             before_timing=None if look is None else lambda sandbox: look(name, sandbox),
         )
         return lane, pulse

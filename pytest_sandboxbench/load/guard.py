@@ -38,11 +38,18 @@ class Pulse:
     ``tried`` is the call into the provider that is under way, if one is.
     """
 
-    __slots__ = ("expires", "timeout_s", "tried", "watch")
+    __slots__ = ("expires", "rest", "timeout_s", "tried", "watch")
 
-    def __init__(self, timeout_s: float, watch: Callable[[float], None] | None = None) -> None:
+    def __init__(
+        self,
+        timeout_s: float,
+        watch: Callable[[float], None] | None = None,
+        rest: Callable[[], None] | None = None,
+    ) -> None:
+        """``watch`` is told when the loop must be free; ``rest``, outside of blocks, that no call is under way."""
         self.timeout_s = timeout_s
         self.watch = watch
+        self.rest = rest
         self.tried = ""
         self.expires: float | None = None
         self.beat()
@@ -54,6 +61,15 @@ class Pulse:
 
     def hold(self) -> None:
         self.expires = None
+
+    def returned(self) -> None:
+        """A call into the provider is over."""
+        self.tried = ""
+        if self.rest is None:
+            self.beat()
+        else:
+            self.hold()
+            self.rest()
 
     def is_late(self, at: float) -> bool:
         return self.expires is not None and self.expires <= at
@@ -86,8 +102,7 @@ class _Guard:
         except LoopBlocked:
             said = "the adapter blocked the event loop"
         finally:
-            self.pulse.tried = ""
-            self.pulse.beat()
+            self.pulse.returned()
         raise OperationTimeout(
             tried,
             sandbox=sandbox,

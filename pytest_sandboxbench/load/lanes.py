@@ -75,8 +75,12 @@ class Span:
         self.path = "cold"
 
     def reported(self, phases: Mapping[str, tuple[int, int]]) -> None:
-        """Add phases that the provider reports. They never stand in for one of ours, nor become a sample."""
-        self.phases.update({name: times for name, times in phases.items() if name not in self.own})
+        """Add phases that the provider reports. They never stand in for one of ours, nor become a sample.
+
+        Those of an operation before this span are not its phases.
+        """
+        fitting = {name: (start, end) for name, (start, end) in phases.items() if start >= self.released_ns}
+        self.phases.update({name: times for name, times in fitting.items() if name not in self.own})
 
     @contextlib.contextmanager
     def phase(self, name: str) -> Iterator[None]:

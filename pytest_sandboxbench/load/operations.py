@@ -8,8 +8,8 @@ of them a person selected: so a number never depends on ``-k``.
 from __future__ import annotations
 
 import asyncio
-import re
 import secrets
+import shlex
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -18,6 +18,7 @@ from typing import Literal
 
 from ..errors import ExecFailed, SandboxError, StateLost, Unsupported, UsageError
 from ..model import Capabilities, ExecResult, SandboxRef
+from ..records.schema import key_text
 from .guard import GuardedSandbox
 from .lanes import Lane
 from .state import check, check_file, held, plant
@@ -83,12 +84,18 @@ OPERATIONS: Mapping[str, Operation] = MappingProxyType({op.name: op for op in _O
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """A life of a lane and the operations that it times. ``needs`` names a capability without which it cannot run."""
+    """A life of a lane and the operations that it times. ``needs`` names a capability without which it cannot run.
+
+    ``variants`` are part of the key of all its series. ``own`` is somebody's own act: it runs in sandboxes, and on the
+    bare host only where that was asked for.
+    """
 
     name: str
     operations: tuple[str, ...]
     live: Callable[[Lane], Awaitable[None]]
     needs: Literal["", "exec", "files", "pause"] = ""
+    variants: tuple[tuple[str, str], ...] = ()
+    own: bool = False
 
     def lacks(self, capabilities: Capabilities) -> str:
         """Why a provider with these capabilities cannot run it; empty when it can."""
@@ -145,8 +152,9 @@ async def _pause(lane: Lane) -> None:
     sandbox = await lane.sandbox()
     nonce = secrets.token_hex(16)
     pid = await _plant(sandbox, nonce)
-    async with lane.timed("pause"):
+    async with lane.timed("pause") as span:
         await sandbox.pause(kind=kinds[0])
+        span.reported(sandbox.phases())
     async with lane.timed("resume_to_first_exec") as span:
         with span.phase("resume"):
             await sandbox.resume()
@@ -202,20 +210,20 @@ async def _round_trip(lane: Lane) -> None:
 
 
 async def _cold_run(lane: Lane) -> None:
-    await _run_cold(lane, ["python3", "-c", "print(1)"], {}, b"1")
+    await _run_cold(lane, ["python3", "-c", "print(1)"], b"1")
 
 
 async def _cold_run_unseen(lane: Lane) -> None:
     # A product of two random numbers: nobody can have warmed up this program, or cached its answer.
     a, b = secrets.randbits(24), secrets.randbits(24)
-    await _run_cold(lane, ["python3", "-c", f"print({a}*{b})"], {"program": "unseen"}, str(a * b).encode())
+    await _run_cold(lane, ["python3", "-c", f"print({a}*{b})"], str(a * b).encode())
 
 
-async def _run_cold(lane: Lane, argv: list[str], variants: Mapping[str, str], expected: bytes | None) -> None:
+async def _run_cold(lane: Lane, argv: list[str], expected: bytes | None) -> None:
     """``cold_run`` lies inside ``cold_run_total``: one sandbox gives both."""
     result: ExecResult | None = None
     ref: SandboxRef | None = None
-    async with lane.timed("cold_run_total", variants=variants) as span:
+    async with lane.timed("cold_run_total") as span:
         with span.phase("cold_run"):
             result, ref = await lane.provider.run_once(argv)
             span.sandbox = ref.id
@@ -242,20 +250,20 @@ _SCENARIOS = (
     Scenario("pause", ("pause", "resume", "resume_to_first_exec"), _pause, "pause"),
     Scenario("round_trip", ("round_trip",), _round_trip),
     Scenario("cold_run", ("cold_run", "cold_run_total"), _cold_run),
-    Scenario("cold_run_unseen", ("cold_run", "cold_run_total"), _cold_run_unseen),
+    Scenario("cold_run_unseen", ("cold_run", "cold_run_total"), _cold_run_unseen, variants=(("program", "unseen"),)),
 )
 
 SCENARIOS: Mapping[str, Scenario] = MappingProxyType({s.name: s for s in _SCENARIOS})
 
 
-def command_scenario(argv: list[str], label: str) -> Scenario:
-    """A cold run of a command of the user's own: series ``cold_run{program=<label>}``; any output, exit code 0."""
-    label = re.sub(r"[^\w.+-]+", "_", label)[:60] or "_"
+def command_scenario(argv: list[str]) -> Scenario:
+    """A cold run of a command of the user's own: series ``cold_run{command=...}``; any output, exit code 0."""
 
     async def live(lane: Lane) -> None:
-        await _run_cold(lane, argv, {"program": label}, None)
+        await _run_cold(lane, argv, None)
 
-    return Scenario(f"command {label}", ("cold_run", "cold_run_total"), live)
+    variants = (("command", key_text(shlex.join(argv))),)
+    return Scenario("command", ("cold_run", "cold_run_total"), live, variants=variants, own=True)
 
 
 def shown_operations(name: str) -> tuple[str, ...]:

@@ -237,7 +237,7 @@ class BubblewrapProvider:
                     lines.new(["cat"], work=folder, network=spec.network, info_fd=info, joins=limits.joins),
                     env=env,
                     pass_fds=(info, *lines.pass_fds),
-                    kill=lambda pid: proc.kill_labelled(proc.SANDBOX_LABEL, sandbox, below=pid),
+                    kill=lambda pid: proc.kill_tree(proc.SANDBOX_LABEL, sandbox, pid),
                     around=freezer.born_inside if freezer is not None else nullcontext,
                 )
                 holder = start_holder(command, wake, deadline, info_fd=info)
@@ -350,7 +350,7 @@ class BubblewrapProvider:
                 stdin,
                 self._environment(spec, owner, sandbox),
                 pass_fds=lines.pass_fds,
-                kill=lambda pid: proc.kill_labelled(proc.SANDBOX_LABEL, sandbox, below=pid),
+                kill=lambda pid: proc.kill_tree(proc.SANDBOX_LABEL, sandbox, pid),
             )
             ended = supervise(command, wake, begin + deadline_s)
             return ended, limit_details(limits.enforced(), unenforced)

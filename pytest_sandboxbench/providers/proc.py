@@ -24,6 +24,7 @@ __all__ = [
     "descendants",
     "is_namespace_init",
     "kill_labelled",
+    "kill_tree",
     "labelled",
     "labels",
     "labels_for",
@@ -150,6 +151,20 @@ def kill_labelled(key: str, value: str, *, below: int | None = None, spare: int 
             return
         send(targets, signal.SIGKILL)
         time.sleep(0.001)
+
+
+def kill_tree(key: str, value: str, root: int) -> None:
+    """As ``kill_labelled`` below ``root``, for a child of ours that starts a sandbox: it is stopped first.
+
+    What it starts between a look and its own death would be nobody's child, and, as long as it is changing its user
+    namespace, its labels can be read by nobody but root.
+    """
+    send([root], signal.SIGSTOP)
+    deadline = time.monotonic() + 0.1
+    while state(root) not in ("T", "Z", "X", "") and time.monotonic() < deadline:
+        time.sleep(0.0002)
+    send(descendants([root]), signal.SIGKILL)
+    kill_labelled(key, value, below=root)
 
 
 def wait_gone(pid: int, started: str | None, timeout_s: float) -> bool:

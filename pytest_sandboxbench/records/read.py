@@ -12,7 +12,7 @@ import msgspec
 
 from ..errors import UsageError
 from .schema import SCHEMA, Row
-from .series import SeriesTable
+from .series import SeriesTable, asked_rows, row_of_key
 
 __all__ = ["Run", "read_run"]
 
@@ -25,20 +25,30 @@ _LARGEST_HEADER = 64 << 20
 
 
 class _Block(msgspec.Struct):
+    id: str
     providers: list[str]
     operations: list[str]
     asked: dict[str, list[str]]
+    variants: dict[str, str]
     level: int
+    shape: str
     floor: str | None = None
+    complete: bool = False
 
 
 class _Provider(msgspec.Struct):
     facts: dict[str, Any] = msgspec.field(default_factory=dict)
+    options: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
 class _Operation(msgspec.Struct):
     start: str
     end: str
+
+
+class _Limits(msgspec.Struct):
+    enforced: dict[str, str] = msgspec.field(default_factory=dict)
+    unenforced: list[str] = msgspec.field(default_factory=list)
 
 
 class _Header(msgspec.Struct):
@@ -47,6 +57,7 @@ class _Header(msgspec.Struct):
     blocks: list[_Block] = msgspec.field(default_factory=list)
     providers: dict[str, _Provider] = msgspec.field(default_factory=dict)
     guests: dict[str, dict[str, Any]] = msgspec.field(default_factory=dict)
+    limits: dict[str, _Limits] = msgspec.field(default_factory=dict)
     operations: dict[str, _Operation] = msgspec.field(default_factory=dict)
     host: dict[str, Any] = msgspec.field(default_factory=dict)
 
@@ -62,16 +73,8 @@ class Run:
 
     def missing(self) -> list[str]:
         """Planned rows without a single sample: ``provider operation @level``."""
-        out = []
-        measured = {(s.key.provider, s.key.operation, s.key.level) for s in self.series if s.attempts}
-        for block in self.header.get("blocks", []):
-            for provider in block["providers"]:
-                out += [
-                    f"{provider} {operation} @{block['level']}"
-                    for operation in block["asked"].get(provider, [])
-                    if (provider, operation, block["level"]) not in measured
-                ]
-        return out
+        measured = {row_of_key(series.key) for series in self.series if series.attempts}
+        return [str(row) for row in asked_rows(self.header) if row not in measured]
 
 
 def read_run(folder: Path) -> Run:

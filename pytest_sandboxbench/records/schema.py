@@ -13,6 +13,7 @@ left out.
 from __future__ import annotations
 
 import re
+import zlib
 from collections.abc import Iterable, Mapping
 
 import msgspec
@@ -20,9 +21,12 @@ import msgspec
 from ..model import Sample, SeriesKey
 from .redaction import hide
 
-__all__ = ["SCHEMA", "Row", "encode", "lines", "parse_key"]
+__all__ = ["SCHEMA", "Row", "encode", "key_text", "lines", "parse_key"]
 
 SCHEMA = 1
+
+_UNSAFE = re.compile(r"[^\w.+-]+")
+_LONGEST_NAME = 60
 
 _KEY = re.compile(
     r"(?P<provider>[^:{}@/]+):(?P<operation>[^:{}@/]+?)(?:\{(?P<variants>[^{}]*)\})?(?:\.(?P<phase>[^:{}@/]+))?"
@@ -80,6 +84,12 @@ def _writable(text: str) -> str:
 def lines(rows: Iterable[Row]) -> bytes:
     """Rows as JSON lines."""
     return msgspec.json.Encoder().encode_lines(rows)
+
+
+def key_text(text: str) -> str:
+    """A variant's name or value as it may stand in a series key; two that differ stay different."""
+    safe = _UNSAFE.sub("_", text)[:_LONGEST_NAME]
+    return safe if safe == text and text else f"{safe}-{zlib.crc32(text.encode(errors='backslashreplace')):08x}"
 
 
 def parse_key(text: str) -> SeriesKey:

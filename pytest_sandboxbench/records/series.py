@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
 
 from ..model import SeriesKey
 from .schema import Row, parse_key
 
-__all__ = ["Series", "SeriesTable"]
+__all__ = ["Series", "SeriesTable", "asked_rows", "row_of_key"]
 
 _KEPT_ERRORS = 3
 _LATEST_NS = 1 << 62  # some 146 years
@@ -22,13 +24,12 @@ class Series:
     ``phases`` a phase's name to all its durations (ns), ``queues`` holds how long our own start took (ns).
     """
 
-    __slots__ = ("_edges", "errors", "key", "outcomes", "paths", "phases", "queues", "rounds", "warmups")
+    __slots__ = ("_edges", "errors", "key", "outcomes", "phases", "queues", "rounds", "warmups")
 
     def __init__(self, key: SeriesKey) -> None:
         self.key = key
         self.rounds: dict[int, list[int]] = {}
         self.outcomes: Counter[str] = Counter()
-        self.paths: Counter[str] = Counter()
         self.errors: list[str] = []
         self.phases: dict[str, array[int]] = {}
         self.queues = array("q")
@@ -58,7 +59,6 @@ class Series:
         if outcome == "ok":
             self.rounds[number].append(ended - scheduled)
             self.queues.append(row.started_ns - scheduled)
-            self.paths[row.path] += 1
             for name, (start, end) in row.phases.items():
                 if not -_LATEST_NS < start <= end < _LATEST_NS:
                     raise ValueError(f"times out of order in phase {name[:60]!r}: {start}, {end}")
@@ -117,3 +117,20 @@ class SeriesTable:
 
     def __len__(self) -> int:
         return len(self._series)
+
+
+def row_of_key(key: SeriesKey) -> SeriesKey:
+    """The row of a table that a series stands in: a provider's kind of pause is known only when it has paused."""
+    return replace(key, variants=tuple(v for v in key.variants if v[0] != "kind"))
+
+
+def asked_rows(header: Mapping[str, Any]) -> dict[SeriesKey, None]:
+    """The rows that a person asked for, in the order of the blocks of a header."""
+    return {
+        SeriesKey(
+            provider, operation, tuple(sorted(block["variants"].items())), "", block["level"], block["shape"]
+        ): None
+        for block in header.get("blocks", [])
+        for provider, operations in block["asked"].items()
+        for operation in operations
+    }

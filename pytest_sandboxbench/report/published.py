@@ -22,6 +22,7 @@ def extra_info(series: Series, header: Mapping[str, Any]) -> dict[str, Any]:
             if series.key.provider in b["providers"]
             and b["level"] == series.key.level
             and series.key.operation in b["operations"]
+            and b["variants"].items() <= dict(series.key.variants).items()
         ),
         {},
     )

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..model import SeriesKey
-from ..records.series import Series, SeriesTable
+from ..records.series import Series, SeriesTable, asked_rows, row_of_key
 from ..stats import Summary, median, summarise
 from .text import clip, columns, duration, harmless, number, unit_of, wrap
 
@@ -70,18 +70,13 @@ def build(series: SeriesTable, header: Mapping[str, Any], *, everything: bool = 
 
     Shown is what was asked for; ``everything`` adds the operations that were measured along with it.
     """
-    asked = {
-        (provider, operation, block["level"])
-        for block in header.get("blocks", [])
-        for provider, operations in block["asked"].items()
-        for operation in operations
-    }
+    asked = asked_rows(header)
     floors = {str(block["floor"]) for block in header.get("blocks", []) if block.get("floor")}
     operations = list(header.get("operations", {}))
     providers = list(header.get("providers", {}))
     groups: dict[tuple[Any, ...], list[Row]] = {}
     for one in series:
-        shown = everything or (one.key.provider, one.key.operation, one.key.level) in asked
+        shown = everything or row_of_key(one.key) in asked
         if not one.attempts or not shown:
             continue
         floor = _floor_of(one, series, floors)
@@ -103,7 +98,7 @@ def build(series: SeriesTable, header: Mapping[str, Any], *, everything: bool = 
 
 def _group_key(key: SeriesKey) -> tuple[Any, ...]:
     """Providers stand beside each other also where they pause in different ways."""
-    return (key.operation, tuple(v for v in key.variants if v[0] != "kind"), key.level, key.shape)
+    return (key.operation, row_of_key(key).variants, key.level, key.shape)
 
 
 def _floor_of(one: Series, series: SeriesTable, floors: set[str]) -> Series | None:
@@ -173,16 +168,16 @@ _LONGEST_NAME = 24
 _COLUMNS: tuple[_Column, ...] = (
     _Column("n", lambda row, _: str(row.summary.n), 0),
     _Column("median", _median, 0),
-    _Column("95 % interval", lambda row, size: _span(row.summary.low, row.summary.high, size), 0),
-    _Column("range", lambda row, size: _span(row.summary.minimum, row.summary.maximum, size), 0),
-    _Column("p95", lambda row, size: _one(row.summary.p95, size), 3),
-    _Column("p99", lambda row, size: _one(row.summary.p99, size), 4),
-    _Column("mean", lambda row, size: _one(row.summary.mean, size), 5),
-    _Column("sd", lambda row, size: _one(row.summary.stdev, size), 6),
-    _Column("ok", _percent, 1),
+    _Column("95 % interval", lambda row, size: _span(row.summary.low, row.summary.high, size), 1),
+    _Column("range", lambda row, size: _span(row.summary.minimum, row.summary.maximum, size), 2),
+    _Column("p95", lambda row, size: _one(row.summary.p95, size), 4),
+    _Column("p99", lambda row, size: _one(row.summary.p99, size), 5),
+    _Column("mean", lambda row, size: _one(row.summary.mean, size), 6),
+    _Column("sd", lambda row, size: _one(row.summary.stdev, size), 7),
+    _Column("ok", _percent, 0),
     _Column("× floor", _times, 1),
-    _Column("× interval", _times_interval, 7),
-    _Column("rate", _rate, 2),
+    _Column("× interval", _times_interval, 8),
+    _Column("rate", _rate, 3),
 )
 
 
@@ -240,7 +235,7 @@ def _title(group: Sequence[Row], header: Mapping[str, Any], width: int, defined:
 
 def _fitting(first: int, table: Sequence[Sequence[str]], width: int) -> list[int]:
     """Indexes of the columns that fit; one that is empty in every row is never shown."""
-    shown = [i for i in range(len(_COLUMNS)) if any(row[i] not in ("", "n/a") for row in table) or _COLUMNS[i].rank < 4]
+    shown = [i for i in range(len(_COLUMNS)) if any(row[i] not in ("", "n/a") for row in table) or _COLUMNS[i].rank < 5]
     shown = [i for i in shown if any(row[i] for row in table)]
 
     def needed() -> int:
@@ -272,27 +267,66 @@ def notes(groups: Sequence[Sequence[Row]], header: Mapping[str, Any], width: int
     floor = next((r.key.provider for r in rows if r.floor), None)
     if floor is not None:
         out.append(
-            f"× floor: median of the ratios to `{floor}` (a bare process doing the same) in the same round; "
-            "rounds are interleaved"
+            f"× floor: median of the ratios to `{floor}` in the same round, what the host takes without a sandbox: "
+            "bare processes, stopped by a signal, and files written and read in place; rounds are interleaved"
         )
+    if any(row.summary.throughput is not None for row in rows):
+        out.append("rate: successful acts a second of the wall time of their rounds")
+    late = [f"{row.key.provider}:{row.key.label} @{row.key.level} {s:.0%}" for row in rows if (s := _late(row))]
+    if late:
+        out.append(f"of the median, lanes waited for the load generator itself: {', '.join(late)}")
     host = header.get("host", {})
     limits = "".join(f", {k.replace('_', ' ')} {host[k]}" for k in ("cpu_quota", "memory_limit") if k in host)
     if host:
         out.append(
             f"host: {host.get('cpu', 'CPU unknown')}, {host.get('cpus_usable')} CPUs, "
-            f"{host.get('system')} {host.get('kernel')}, Python {host.get('python')}{limits}"
+            f"{host.get('system')} {host.get('kernel')}, Python {host.get('python')}{limits}{_load(host)}"
         )
+    cut = [block for block in header.get("blocks", []) if not block.get("complete")]
+    if cut:
+        names = ", ".join(str(block["id"]) for block in cut)
+        out.append(f"INTERRUPTED: {names} did not run to the end; the rows hold the rounds until then")
     for name, provider in header.get("providers", {}).items():
-        text = ", ".join(f"{k} {v}" for k, v in provider.get("facts", {}).items() if k in _SHOWN_FACTS)
+        told = {k: v for k, v in provider.get("facts", {}).items() if k in _SHOWN_FACTS}
+        settings = provider.get("options", {})
+        text = ", ".join([*(f"{k} {v}" for k, v in told.items()), *(f"{k}={v}" for k, v in settings.items())])
         guest = header.get("guests", {}).get(name, {})
         inside = ", ".join(f"{guest[k]} {t}" for k, t in (("vcpus", "vCPUs"), ("memory_mib", "MiB")) if k in guest)
         isolation = str(provider.get("isolation", "isolation unknown"))
         out.append(
             f"{name}: {_ISOLATION.get(isolation, isolation)}{', ' + text if text else ''}"
-            f"{'; in the guest: ' + inside if inside else ''}"
+            f"{'; in the guest: ' + inside if inside else ''}{_limits(header, name)}"
         )
     return [Line(line, "note") for text in out for line in wrap(harmless(text, 600), width, more="  ", most=4)]
 
+
+def _late(row: Row) -> float:
+    """The share of the median that lanes waited before they began, where it is too large to overlook; else 0."""
+    if row.summary.median is None or not row.series.queues:
+        return 0.0
+    share = median(sorted(row.series.queues)) / row.summary.median if row.summary.median else 0.0
+    return share if share > _LATE and row.key.level > 1 else 0.0
+
+
+def _load(host: Mapping[str, Any]) -> str:
+    """The load average before the run; busy from half a process a CPU on, by others than this run."""
+    average, cpus = host.get("load_average"), host.get("cpus_usable")
+    if not isinstance(average, list) or not average or not isinstance(average[0], int | float):
+        return ""
+    busy = isinstance(cpus, int) and average[0] > cpus / 2
+    return f", load {number(average[0])}" + (
+        ": BUSY, neither times nor ratios are those of a quiet machine" if busy else ""
+    )
+
+
+def _limits(header: Mapping[str, Any], name: str) -> str:
+    limits = header.get("limits", {}).get(name, {})
+    enforced = ", ".join(f"{k} {v}" for k, v in limits.get("enforced", {}).items())
+    missing = ", ".join(limits.get("unenforced", []))
+    return (f"; limits: {enforced}" if enforced else "") + (f"; NOT enforced: {missing}" if missing else "")
+
+
+_LATE = 0.1
 
 _ISOLATION: Mapping[str, str] = {"none": "no isolation", "scripted": "scripted, no sandbox at all"}
 

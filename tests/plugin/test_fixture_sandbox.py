@@ -152,3 +152,24 @@ def test_help_lists_the_fixtures_with_a_line_each(suite: Suite) -> None:
     text = clean(suite.bare("--fixtures"), 0)
     for name in ("sandbox", "sandbox_factory", "sandbox_provider", "sandbox_bench", "concurrency"):
         assert f"\n{name} -- " in text
+
+
+def test_a_call_that_blocks_the_event_loop_is_interrupted(suite: Suite) -> None:
+    """Outside of a block as inside: the deadline holds, and what the test does between its calls is its own time."""
+    suite.write(
+        test_own="""
+        import time
+        import pytest
+        from pytest_sandboxbench.errors import OperationTimeout
+
+        async def test_blocked(sandbox_factory):
+            sandbox = await sandbox_factory()
+            time.sleep(1.5)
+            began = time.monotonic()
+            with pytest.raises(OperationTimeout, match="blocked the event loop"):
+                await sandbox.exec(["true"])
+            assert time.monotonic() - began < 5
+        """
+    )
+    result = suite.run("--sandbox-timeout=0.3", "--sandbox-option=fake.exec=block:20")
+    result.assert_outcomes(passed=1)

@@ -185,3 +185,32 @@ def test_nobody_is_told_of_a_loop_scope_that_we_brought_in(pytester: pytest.Pyte
     result = pytester.runpytest_subprocess("-W", "error", *workers)
     assert result.ret == 0
     assert result.stderr.lines == []
+
+
+def test_fixtures_of_the_same_names_are_left_alone(pytester: pytest.Pytester, workers_in_full: tuple[str, ...]) -> None:
+    """Somebody's own `sandbox`, or even `sandbox_provider`: their tests run as without this plugin."""
+    pytester.makeconftest(
+        """
+        import pytest
+
+        @pytest.fixture
+        def sandbox():
+            return "mine"
+
+        @pytest.fixture
+        def sandbox_provider():
+            return "mine too"
+        """
+    )
+    pytester.makepyfile(
+        """
+        def test_theirs(sandbox):
+            assert sandbox == "mine"
+
+        def test_theirs_too(sandbox_provider):
+            assert sandbox_provider == "mine too"
+        """
+    )
+    result = pytester.runpytest_subprocess(*workers_in_full)
+    result.assert_outcomes(passed=2)
+    assert "sandbox benchmarks" not in result.stdout.str()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -243,3 +244,26 @@ def test_a_child_is_not_lost_when_what_surrounds_its_start_fails(launcher: Proce
         run(launcher, "sleep", "63", around=around, on_start=pids.append, on_end=ended.append)
     assert pids == ended
     assert proc.state(pids[0]) == ""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+def test_what_is_born_while_its_parent_is_being_killed_is_killed_too() -> None:
+    """Children without labels, as those of bwrap seem to be while they change their user namespace."""
+    for attempt in range(5):
+        length = f"64.{os.getpid()}{attempt}"
+        script = f"n=0; while [ $n -lt 300 ]; do env -i /bin/sleep {length} & n=$((n+1)); done; wait"
+        root = subprocess.Popen(["sh", "-c", script], env={proc.SANDBOX_LABEL: length})
+        time.sleep(0.03)
+        proc.kill_tree(proc.SANDBOX_LABEL, length, root.pid)
+        root.wait(5)
+        time.sleep(0.02)
+        left = [pid for pid in proc.pids() if length.encode() in command_line(pid)]
+        proc.send(left, 9)
+        assert not left
+
+
+def command_line(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""

@@ -161,7 +161,6 @@ def test_a_series_keeps_what_its_samples_say(tmp_path: Path) -> None:
     assert series.rounds == {0: [10_000_000, 30_000_000], 1: [20_000_000], 2: []}
     assert (series.attempts, series.ok, series.rejected, series.failed, series.warmups) == (6, 3, 1, 2, 2)
     assert series.errors == ["late", "full", "broken"]
-    assert dict(series.paths) == {"cold": 2, "pool": 1}
     assert list(series.phases["boot"]) == [15]
     assert series.wall_s == pytest.approx(0.03 + 0.9 + 0.005)
     assert list(series.queues) == [1000, 1000, 1000]

@@ -28,8 +28,12 @@ HEADER: dict[str, Any] = {
             "providers": ["fake", "null"],
             "operations": ["startup"],
             "asked": {"fake": ["startup"], "null": ["startup"]},
+            "id": "start@1",
+            "variants": {},
             "level": 1,
+            "shape": "burst",
             "floor": "null",
+            "complete": True,
             "warmup": 0,
         }
     ],
