@@ -59,7 +59,7 @@ def _quiet(facts: dict[str, object]) -> Iterator[Finding]:
         yield Finding(
             "note",
             f"the machine is busy: load {load[0]} on {cpus} CPUs",
-            "measure when nothing else runs, or trust the ratios to the floor more than the milliseconds",
+            "measure when nothing else runs: load changes the times, and the ratios too",
         )
     if "cpu_quota" in facts:
         yield Finding(
