@@ -36,9 +36,11 @@ from .local import (
     LIMITS,
     HolderFailed,
     base_env,
+    by_hand,
     info_file,
     limit_details,
     no_processes,
+    run_floor,
     start_holder,
     to_result,
 )
@@ -129,6 +131,11 @@ class BubblewrapProvider:
             return Preflight(True, facts=await self._processes.call(self._try_out))
         except NotHere as error:
             return Preflight(False, error.reason, error.cure)
+        except OSError as error:
+            cure = (
+                no_processes(error, "preflight", CreateFailed).cure or "see whether its binary and folder can be used"
+            )
+            return Preflight(False, f"a trial does not start or end: {error}", cure)
 
     def _try_out(self, wake: Wake) -> dict[str, str]:
         """A whole life of a sandbox with the real command lines; the freezer is really used."""
@@ -309,7 +316,8 @@ class BubblewrapProvider:
         try:
             await self._processes.call(work)
         except OSError as error:
-            raise DestroyFailed("destroy", sandbox=ref.id, said=str(error), cure="sandboxbench reap") from error
+            cure = await self._processes.call(lambda wake: by_hand(self._folders, ref.id))
+            raise DestroyFailed("destroy", sandbox=ref.id, said=str(error), cure=cure) from error
 
     def _end_foreign(self, ref: SandboxRef) -> None:
         """Made by another process, or by one that is dead. Kills by label alone: a pid may be somebody else's now."""
@@ -369,7 +377,7 @@ class BubblewrapProvider:
 
     async def round_trip(self) -> None:
         lines = await self._guarded(self._processes.call(lambda wake: self._lines()), "round_trip", "", 0)
-        await self._processes.run(Command([lines.bwrap, "--version"], env={}), deadline_s=60)
+        await run_floor(self._processes, [lines.bwrap, "--version"], {})
 
     async def aclose(self) -> None:
         self._processes.close()

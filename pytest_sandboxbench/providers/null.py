@@ -45,8 +45,10 @@ from .local import (
     PATH,
     HolderFailed,
     base_env,
+    by_hand,
     limit_details,
     no_processes,
+    run_floor,
     start_holder,
     to_result,
 )
@@ -211,7 +213,8 @@ class NullProvider:
                 group = self._once.pop(ref.id, None)
                 await self._processes.call(lambda wake: self._end_by_id(ref.id, group))
         except OSError as error:
-            raise DestroyFailed("destroy", sandbox=ref.id, said=str(error)) from error
+            cure = await self._processes.call(lambda wake: by_hand(self._folders, ref.id))
+            raise DestroyFailed("destroy", sandbox=ref.id, said=str(error), cure=cure) from error
 
     def _end_by_id(self, sandbox: str, group: int | None = None) -> None:
         """A one-shot's rest by its group; what another process made by labels: its pids may be somebody else's now."""
@@ -251,16 +254,16 @@ class NullProvider:
             ended = await self._processes.call(work, undo=lambda ended: self._end_by_id(sandbox))
             result = to_result(ended, tried, sandbox, time.monotonic() - begin, gone=False)
         except OSError as error:
-            self._end_by_id(sandbox)
+            await self._processes.call(lambda wake: self._end_by_id(sandbox))
             raise no_processes(error, tried, CreateFailed, sandbox) from error
         except SandboxError:
-            self._end_by_id(sandbox)
+            await self._processes.call(lambda wake: self._end_by_id(sandbox))
             raise
         details = {"folder": str(folder), "owner": owner.label(), **limit_details({}, unenforced)}
         return result, SandboxRef(self.name, sandbox, details)
 
     async def round_trip(self) -> None:
-        await self._processes.run(Command(["true"], env={"PATH": PATH}), deadline_s=60)
+        await run_floor(self._processes, ["true"], {"PATH": PATH})
 
     async def aclose(self) -> None:
         self._processes.close()

@@ -64,7 +64,11 @@ class Processes:
         """
         wake = Wake()
         loop = asyncio.get_running_loop()
-        future = loop.run_in_executor(self._pool, work, wake)
+        try:
+            future = loop.run_in_executor(self._pool, work, wake)
+        except BaseException:
+            wake.close()
+            raise
         try:
             return await asyncio.shield(future)
         except asyncio.CancelledError:
@@ -104,13 +108,12 @@ class Processes:
 
         def work(wake: Wake) -> Ended:
             wakes.append(wake)
-            try:
-                code, why = wait_for(command, put, lambda: waiting < STREAM_WINDOW, wake, deadline)
-            finally:
-                loop.call_soon_threadsafe(queue.put_nowait, None)
+            code, why = wait_for(command, put, lambda: waiting < STREAM_WINDOW, wake, deadline)
             return Ended(code, why=why)
 
         task = asyncio.ensure_future(self.call(work))
+        # Of the task and not of the work, which may never start: then too the reader has to be told.
+        task.add_done_callback(lambda _: queue.put_nowait(None))
         try:
             while (item := await queue.get()) is not None:
                 waiting -= len(item.data)

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 import sys
 import time
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import pytest
 
-from pytest_sandboxbench.errors import CreateFailed, UsageError
+from pytest_sandboxbench.errors import CreateFailed, DestroyFailed, ExecFailed, UsageError
 from pytest_sandboxbench.model import Owner, SandboxSpec
-from pytest_sandboxbench.providers import bubblewrap, bubblewrap_host
+from pytest_sandboxbench.providers import bubblewrap, bubblewrap_host, null
 from pytest_sandboxbench.providers.bubblewrap_host import NotHere, find_bwrap, find_tool, why_not
 from pytest_sandboxbench.providers.user_namespace import NoUserNamespace
 
@@ -119,3 +123,62 @@ def test_an_image_is_refused(owner: Owner) -> None:
 def test_a_python_that_is_none_is_a_usage_error() -> None:
     with pytest.raises(UsageError, match="is no Python"):
         bubblewrap.factory("bubblewrap", {"python": "/bin/true"})
+
+
+@linux
+@pytest.mark.parametrize("program", ["/bin/true", "/bin/false", "/bin/cat"])
+def test_a_program_that_is_no_bwrap(program: str) -> None:
+    found = asyncio.run(bubblewrap.factory("bubblewrap", {"bwrap": program}).preflight())
+    assert (found.ready, bool(found.reason), bool(found.cure)) == (False, True, True)
+
+
+@linux
+@pytest.mark.usefixtures("bubblewrap_ready")
+@pytest.mark.parametrize(("number", "cure"), [(errno.EMFILE, "ulimit -n"), (errno.EIO, "binary")])
+def test_a_host_that_starts_no_process_is_missing_it(monkeypatch: pytest.MonkeyPatch, number: int, cure: str) -> None:
+    def refuse(*args: object, **more: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(bubblewrap, "start_holder", refuse)
+    found = asyncio.run(bubblewrap.factory("bubblewrap", {}).preflight())
+    assert not found.ready
+    assert os.strerror(number) in found.reason
+    assert cure in found.cure
+
+
+@linux
+def test_a_round_trip_that_fails_says_so(tmp_path: Path) -> None:
+    async def main(bwrap: str) -> None:
+        await bubblewrap.factory("bubblewrap", {"bwrap": bwrap}).round_trip()
+
+    with pytest.raises(ExecFailed, match="/bin/false: it exited with 1 and said nothing"):
+        asyncio.run(main("/bin/false"))
+    broken = tmp_path / "bwrap"
+    broken.write_text("#!/bin/sh\necho no luck >&2; exit 3\n")
+    broken.chmod(0o755)
+    with pytest.raises(ExecFailed, match="no luck"):
+        asyncio.run(main(str(broken)))
+
+
+@linux
+@pytest.mark.parametrize("module", [bubblewrap, null])
+def test_what_could_not_be_destroyed_is_named(
+    owner: Owner, monkeypatch: pytest.MonkeyPatch, module: ModuleType, bubblewrap_ready: None
+) -> None:
+    async def main() -> None:
+        provider: Any = module.factory("x", {})
+        sandbox = await provider.create(SandboxSpec(), owner=owner, deadline_s=10)
+        end = type(sandbox).end
+
+        def fail(*args: object) -> None:
+            raise OSError(f"process {sandbox.ref.details['pid']} did not end")
+
+        monkeypatch.setattr(type(sandbox), "end", fail)
+        with pytest.raises(
+            DestroyFailed, match=rf"kill -9 .*{sandbox.ref.details['pid']}.*; rm -rf .*{sandbox.ref.id}"
+        ):
+            await provider.destroy(sandbox.ref, deadline_s=5)
+        await provider._processes.call(lambda wake: end(sandbox, 5))
+        await provider.aclose()
+
+    asyncio.run(main())

@@ -267,3 +267,18 @@ def command_line(pid: int) -> bytes:
         return Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
         return b""
+
+
+def test_a_stream_whose_work_never_starts_ends() -> None:
+    launcher = Processes("closed")
+    launcher.close()
+
+    async def main() -> None:
+        async for _ in launcher.stream(Command(["true"]), deadline_s=5):
+            pass
+
+    for _ in range(2):
+        before = len(list(Path("/dev/fd").iterdir()))
+        with pytest.raises(RuntimeError, match="shutdown"):
+            asyncio.run(asyncio.wait_for(main(), 5))
+        assert len(list(Path("/dev/fd").iterdir())) == before
