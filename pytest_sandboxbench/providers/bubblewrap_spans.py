@@ -27,6 +27,12 @@ SPANS = (
         polling="the cgroup's state after 50 us, then in doubling steps up to 1 ms; /proc every 0.1 ms",
     ),
     SpanDeclaration("resume", end="the thaw was written, or SIGCONT sent"),
-    SpanDeclaration("destroy", end="the first process was killed, bwrap reaped, cgroups and folder removed"),
+    SpanDeclaration(
+        "destroy",
+        end="the first process was killed, bwrap reaped, cgroups and folder removed",
+        resolution_s=0.005,
+        polling="a cgroup that is still busy is removed again after 0.1 ms, then in doubling steps up to 5 ms; none "
+        "without a freezer of cgroup v1, a limit or a pause; a folder that a process still fills, every 5 ms",
+    ),
     SpanDeclaration("round_trip", end="a process of `bwrap --version` was started and reaped"),
 )

@@ -7,17 +7,21 @@ a lock; and a :class:`Turnstile` over the same seam.
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import json
 import os
 import re
+import sys
 import threading
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ..errors import UsageError
 from .fake_clock import loop_ns
+
+if sys.platform != "win32":
+    import fcntl
 
 __all__ = ["Live", "State", "Table", "Turnstile"]
 
@@ -53,6 +57,10 @@ class State:
         self._lock = threading.Lock()
         self._file = folder / (re.sub(r"[^\w.-]", "_", instance) + ".json") if folder else None
         if folder:
+            if sys.platform == "win32":
+                raise UsageError(
+                    f"{instance}: state_dir needs locks between processes, which Windows lacks; leave it out"
+                )
             folder.mkdir(parents=True, exist_ok=True)
 
     @contextmanager
@@ -63,6 +71,7 @@ class State:
                 _expire(self._table)
                 yield self._table
                 return
+            assert sys.platform != "win32"
             with self._file.with_suffix(".lock").open("w") as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX)
                 text = _text_of(self._file)
@@ -153,6 +162,7 @@ class Turnstile:
 
 async def _take_any(gates: Sequence[Path]) -> int:
     """A descriptor that holds the lock of one of the files, and gives it back when closed or when the process ends."""
+    assert sys.platform != "win32"
     while True:
         for gate in gates:
             held = os.open(gate, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC)

@@ -76,7 +76,11 @@ class Holder:
             return False
         if sys.platform != "linux":
             return True
-        return os.waitid(os.P_PID, self.process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
+        try:
+            return os.waitid(os.P_PID, self.process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
+        except ChildProcessError:
+            # Reaped by the kernel, in a harness that ignores SIGCHLD, or by somebody else's waitpid(-1).
+            return False
 
     def release(self, timeout_s: float) -> bool:
         """Close its pipe and reap it; False when it does not end."""
@@ -84,19 +88,25 @@ class Holder:
         self.process.stdin.close()
         if sys.platform == "linux" and self.process.returncode is None:
             # Not Popen.wait(timeout): that sleeps in growing steps, and a destroy is measured.
-            pidfd = os.pidfd_open(self.process.pid)
-            try:
-                poll = select.poll()
-                poll.register(pidfd, select.POLLIN)
-                poll.poll(max(0.0, timeout_s) * 1000)
-            finally:
-                os.close(pidfd)
+            with contextlib.suppress(ProcessLookupError):
+                _wait_on_pidfd(self.process.pid, timeout_s)
             timeout_s = 0
         try:
             self.process.wait(timeout_s)
         except subprocess.TimeoutExpired:
             return False
         return True
+
+
+def _wait_on_pidfd(pid: int, timeout_s: float) -> None:
+    assert sys.platform == "linux"
+    pidfd = os.pidfd_open(pid)
+    try:
+        poll = select.poll()
+        poll.register(pidfd, select.POLLIN)
+        poll.poll(max(0.0, timeout_s) * 1000)
+    finally:
+        os.close(pidfd)
 
 
 @contextlib.contextmanager

@@ -75,7 +75,13 @@ _SPANS = (
         polling="/proc, every 0.2 ms",
     ),
     SpanDeclaration("resume", end="SIGCONT was sent to the process group"),
-    SpanDeclaration("destroy", end="the group was killed, its leader reaped and the folder removed"),
+    SpanDeclaration(
+        "destroy",
+        end="the group was killed, its leader reaped and the folder removed",
+        resolution_s=0.0005,
+        polling="none where the leader was alone in its group; for others, that the group is gone: every 0.5 ms; "
+        "a folder that a process still fills, every 5 ms",
+    ),
     SpanDeclaration("round_trip", end="a process of `true` was started and reaped"),
 )
 

@@ -6,10 +6,11 @@ import asyncio
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
 
@@ -23,7 +24,7 @@ from pytest_sandboxbench.errors import (
     UsageError,
 )
 from pytest_sandboxbench.model import ExecResult, Owner, SandboxRef, SandboxSpec
-from pytest_sandboxbench.providers import null, proc, protocol
+from pytest_sandboxbench.providers import bubblewrap, null, proc, protocol
 from pytest_sandboxbench.providers.guest_python import find_guest_python
 from pytest_sandboxbench.providers.null import NullProvider
 from pytest_sandboxbench.providers.null_sandbox import NullSandbox
@@ -325,3 +326,36 @@ def test_sixteen_at_once(owner: Owner) -> None:
         return {result.stdout for result in results}
 
     assert len(asyncio.run(main())) == 16
+
+
+def test_a_one_shot_that_fails_is_not_cleaned_up_on_the_loops_thread(
+    owner: Owner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: set[str] = set()
+
+    async def main() -> None:
+        provider = null.factory("null", {})
+        end = provider._end_by_id
+
+        def end_by_id(*args: Any) -> None:
+            threads.add(threading.current_thread().name)
+            end(*args)
+
+        monkeypatch.setattr(provider, "_end_by_id", end_by_id)
+        with pytest.raises(ExecTimeout):
+            await provider.run_once(SandboxSpec(), ["sleep", "60"], owner=owner, deadline_s=0.05)
+        await provider.aclose()
+
+    asyncio.run(main())
+    assert threads
+    assert threading.main_thread().name not in threads
+
+
+def test_what_is_polled_is_declared() -> None:
+    for provider in (null.factory("x", {}), bubblewrap.factory("x", {})):
+        capabilities = provider.capabilities
+        for operation in ("destroy", "pause"):
+            span = capabilities.span(operation)
+            assert span is not None
+            assert span.polling != "none"
+            assert span.resolution_s > 0

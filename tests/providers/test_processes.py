@@ -15,6 +15,7 @@ import pytest
 
 from pytest_sandboxbench.model import Output
 from pytest_sandboxbench.providers import one_process, proc
+from pytest_sandboxbench.providers.local import Holder
 from pytest_sandboxbench.providers.one_process import Command, Ended, Wake
 from pytest_sandboxbench.providers.processes import Processes
 
@@ -282,3 +283,13 @@ def test_a_stream_whose_work_never_starts_ends() -> None:
         with pytest.raises(RuntimeError, match="shutdown"):
             asyncio.run(asyncio.wait_for(main(), 5))
         assert len(list(Path("/dev/fd").iterdir())) == before
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs waitid")
+def test_a_holder_that_somebody_else_reaped_is_gone() -> None:
+    """As in a harness that ignores SIGCHLD: the kernel reaps, and there is nothing to wait for."""
+    process = subprocess.Popen(["true"], stdin=subprocess.PIPE)
+    holder = Holder(process, process.pid, "")
+    os.waitpid(process.pid, 0)
+    assert not holder.alive()
+    assert holder.release(1)
