@@ -22,6 +22,14 @@ for name in missing:
     sys.modules.pop(name, None)
 sys.meta_path.insert(0, Missing())
 sys.platform = platform
+if platform == "win32":
+    import os, select, signal
+    posix = {os: "geteuid getuid getpgid killpg uname eventfd pidfd_open waitid chown memfd_create", select: "poll"}
+    posix[signal] = "SIGKILL SIGSTOP SIGCONT SIGHUP"
+    for module, gone in posix.items():
+        for name in gone.split():
+            if hasattr(module, name):
+                delattr(module, name)
 import pytest_sandboxbench
 names = [found.name for found in pkgutil.walk_packages(pytest_sandboxbench.__path__, "pytest_sandboxbench.")]
 for name in names:
