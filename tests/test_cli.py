@@ -194,7 +194,7 @@ def test_missing_rows_are_named_and_status_1(capsys: pytest.CaptureFixture[str])
     assert run("report", "records") == 1
     out, err = capsys.readouterr()
     assert out == ""
-    assert "planned rows have no samples: fake startup @1. --partial prints what there is" in err
+    assert "planned rows have no samples: fake:startup@1/burst. --partial prints what there is" in err
     assert run("report", "records", "--partial") == 0
     assert "null" in capsys.readouterr().out
 

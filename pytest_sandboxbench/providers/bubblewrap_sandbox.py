@@ -14,7 +14,7 @@ from ..model import ExecResult, Output, PauseKind, SandboxRef
 from . import proc
 from .bubblewrap_command import CommandLines
 from .cgroups import Freezer, Limits, remove_group
-from .local import Holder, exec_token, no_processes, outputs, to_result
+from .local import Holder, exec_token, run_command, stream_command
 from .one_process import Command, Ended, Wake, supervise
 from .processes import Processes
 from .work_folders import WorkFolders
@@ -117,12 +117,7 @@ class BubblewrapSandbox:
         return await self._run(tried, self._command(tried, argv, stdin, cwd, env), deadline_s)
 
     async def _run(self, tried: str, command: Command, deadline_s: float) -> ExecResult:
-        begin = time.monotonic()
-        try:
-            ended = await self._processes.run(command, deadline_s=deadline_s)
-        except OSError as error:
-            raise no_processes(error, tried, ExecFailed, self.ref.id) from error
-        return to_result(ended, tried, self.ref.id, time.monotonic() - begin, gone=self._gone(ended))
+        return await run_command(self._processes, command, tried, self.ref.id, deadline_s, self._gone)
 
     def try_out(self, wake: Wake, deadline: float) -> None:
         """Enter it and freeze it, for a preflight. ``SandboxError`` if nothing enters, ``OSError`` for the freezer."""
@@ -146,11 +141,10 @@ class BubblewrapSandbox:
         env: Mapping[str, str] | None = None,
         deadline_s: float,
     ) -> AsyncIterator[Output]:
-        begin = time.monotonic()
         tried = f"stream {list(argv)}"
-        pieces = self._processes.stream(self._command(tried, argv, stdin, cwd, env), deadline_s=deadline_s)
-        # Closing a generator does not close the one that it reads from.
-        async with contextlib.aclosing(outputs(pieces, tried, self.ref.id, begin, self._gone)) as items:
+        command = self._command(tried, argv, stdin, cwd, env)
+        items = stream_command(self._processes, command, tried, self.ref.id, deadline_s, self._gone)
+        async with contextlib.aclosing(items):
             async for item in items:
                 yield item
 

@@ -36,9 +36,10 @@ __all__ = [
     "info_file",
     "limit_details",
     "no_processes",
-    "outputs",
+    "run_command",
     "run_floor",
     "start_holder",
+    "stream_command",
     "to_result",
 ]
 
@@ -283,20 +284,32 @@ def by_hand(folders: WorkFolders, sandbox: str) -> str:
     return "; ".join(left)
 
 
-async def outputs(
-    pieces: AsyncGenerator[Output | Ended, None], tried: str, sandbox: str, begin: float, gone: Callable[[Ended], bool]
-) -> AsyncGenerator[Output, None]:
-    """The protocol's stream from a launcher's: the end becomes an item with the exit code, or an error."""
+async def run_command(
+    processes: Processes, command: Command, tried: str, sandbox: str, deadline_s: float, gone: Callable[[Ended], bool]
+) -> ExecResult:
+    begin = time.monotonic()
     try:
-        async for piece in pieces:
-            if isinstance(piece, Output):
-                yield piece
-                continue
-            error = failure(piece, tried, sandbox, time.monotonic() - begin, gone=gone(piece))
-            if error is not None:
-                raise error
-            yield Output("exit", exit_code=piece.exit_code)
+        ended = await processes.run(command, deadline_s=deadline_s)
     except OSError as error:
         raise no_processes(error, tried, ExecFailed, sandbox) from error
-    finally:
-        await pieces.aclose()
+    return to_result(ended, tried, sandbox, time.monotonic() - begin, gone=gone(ended))
+
+
+async def stream_command(
+    processes: Processes, command: Command, tried: str, sandbox: str, deadline_s: float, gone: Callable[[Ended], bool]
+) -> AsyncGenerator[Output, None]:
+    """The protocol's stream from a launcher's: the end becomes an item with the exit code, or an error."""
+    begin = time.monotonic()
+    # Closing a generator does not close the one that it reads from.
+    async with contextlib.aclosing(processes.stream(command, deadline_s=deadline_s)) as pieces:
+        try:
+            async for piece in pieces:
+                if isinstance(piece, Output):
+                    yield piece
+                    continue
+                error = failure(piece, tried, sandbox, time.monotonic() - begin, gone=gone(piece))
+                if error is not None:
+                    raise error
+                yield Output("exit", exit_code=piece.exit_code)
+        except OSError as error:
+            raise no_processes(error, tried, ExecFailed, sandbox) from error

@@ -15,7 +15,7 @@ from typing import TypeVar
 from ..errors import ExecFailed, OperationTimeout, SandboxGone, Unsupported
 from ..model import ExecResult, Output, PauseKind, SandboxRef
 from . import proc
-from .local import Holder, exec_token, no_processes, outputs, to_result
+from .local import Holder, exec_token, run_command, stream_command
 from .one_process import Command, Ended, Wake
 from .processes import Processes
 from .work_folders import WorkFolders
@@ -93,14 +93,9 @@ class NullSandbox:
         env: Mapping[str, str] | None = None,
         deadline_s: float,
     ) -> ExecResult:
-        begin = time.monotonic()
-        tried = f"exec {list(argv)}"
         command = self._command(argv, stdin, cwd, env)
-        try:
-            ended = await self._processes.run(command, deadline_s=deadline_s)
-        except OSError as error:
-            raise no_processes(error, tried, ExecFailed, self.ref.id) from error
-        return to_result(ended, tried, self.ref.id, time.monotonic() - begin, gone=self._gone(ended))
+        tried = f"exec {list(argv)}"
+        return await run_command(self._processes, command, tried, self.ref.id, deadline_s, self._gone)
 
     def _gone(self, ended: Ended) -> bool:
         return ended.exit_code != 0 and (self._ended or not self._holder.alive())
@@ -114,11 +109,10 @@ class NullSandbox:
         env: Mapping[str, str] | None = None,
         deadline_s: float,
     ) -> AsyncIterator[Output]:
-        begin = time.monotonic()
         tried = f"stream {list(argv)}"
-        pieces = self._processes.stream(self._command(argv, stdin, cwd, env), deadline_s=deadline_s)
-        # Closing a generator does not close the one that it reads from.
-        async with contextlib.aclosing(outputs(pieces, tried, self.ref.id, begin, self._gone)) as items:
+        command = self._command(argv, stdin, cwd, env)
+        items = stream_command(self._processes, command, tried, self.ref.id, deadline_s, self._gone)
+        async with contextlib.aclosing(items):
             async for item in items:
                 yield item
 

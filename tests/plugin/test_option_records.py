@@ -65,11 +65,16 @@ def test_the_ini_key(suite: Suite) -> None:
     assert len(suite.samples(suite.path / "kept")) == 3
 
 
-def test_a_folder_that_cannot_be_made_is_said_and_fails_nothing(suite: Suite, workers: tuple[str, ...]) -> None:
+def test_a_folder_that_cannot_be_written_is_refused_before_anything_is_measured(
+    suite: Suite, workers: tuple[str, ...]
+) -> None:
     suite.one_bench()
     (suite.path / "file").write_text("")
-    result = suite.run("--sandbox-records=file/below", *workers)
-    text = clean(result, 0)
-    result.assert_outcomes(passed=1)
-    assert text.count("records are incomplete: ") == 1
-    assert "records: file/below" not in text
+    text = clean(suite.run("--sandbox-records=file/below", *workers), 4)
+    assert text.count("records cannot be written to ") == 1
+    assert suite.calls("create") == []
+
+
+def test_an_empty_name_is_no_folder(suite: Suite) -> None:
+    suite.one_bench()
+    assert "it names no folder; write for example records/today" in clean(suite.run("--sandbox-records="), 4)

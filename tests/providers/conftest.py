@@ -16,6 +16,14 @@ from pytest_sandboxbench.model import Owner
 from pytest_sandboxbench.providers import proc
 
 
+def is_own(path: Path) -> bool:
+    """The folders of somebody else's sandboxes cannot be seen."""
+    try:
+        return path.is_dir() and path.stat().st_uid == os.geteuid()
+    except FileNotFoundError:
+        return False
+
+
 def stray_cgroups() -> set[str]:
     """Groups of sandboxes that have no folder (any more): others may run sandboxes at the same time."""
     found: set[str] = set()
@@ -23,7 +31,7 @@ def stray_cgroups() -> set[str]:
     for line in Path("/proc/self/mountinfo").read_text().splitlines() if sys.platform == "linux" else []:
         if " - cgroup" in line:
             root = Path(line.split()[4])
-            names = {str(path): path.name.partition("-")[2] for path in root.rglob("sandboxbench-*") if path.is_dir()}
+            names = {str(path): path.name.partition("-")[2] for path in root.rglob("sandboxbench-*") if is_own(path)}
             found.update(path for path, name in names.items() if name not in live and not name.startswith("probe"))
     return found
 

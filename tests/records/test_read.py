@@ -219,7 +219,15 @@ def test_many_rows_take_memory_in_proportion_to_their_numbers(tmp_path: Path) ->
 def test_planned_rows_without_samples_are_named(tmp_path: Path) -> None:
     block = {**HEADER["blocks"][0], "operations": ["startup", "exec"], "asked": {"fake": ["startup", "exec"]}}
     run = read_run(folder(tmp_path, sample("null"), header={**HEADER, "blocks": [block, {**block, "level": 4}]}))
-    assert run.missing() == ["fake startup @1", "fake exec @1", "fake startup @4", "fake exec @4"]
+    assert run.missing() == [f"fake:{op}@{level}/burst" for level in (1, 4) for op in ("startup", "exec")]
     only_warmup = folder(tmp_path, sample(warmup=True), sample("null"))
-    assert read_run(only_warmup).missing() == ["fake startup @1"]
+    assert read_run(only_warmup).missing() == ["fake:startup@1/burst"]
     assert read_run(folder(tmp_path, sample(outcome="failed"), sample("null"))).missing() == []
+
+
+def test_a_row_is_not_there_because_another_variant_of_it_is(tmp_path: Path) -> None:
+    block = {**HEADER["blocks"][0], "asked": {"fake": ["startup"]}, "variants": {"size": "1"}}
+    header = {**HEADER, "blocks": [block]}
+    assert read_run(folder(tmp_path, sample(), header=header)).missing() == ["fake:startup{size=1}@1/burst"]
+    measured = sample(variants=(("kind", "frozen"), ("size", "1")))
+    assert read_run(folder(tmp_path, measured, header=header)).missing() == [], "the kind of a pause is not planned"
