@@ -19,6 +19,7 @@ FILES = (
     "test_bubblewrap_isolation.py",
     "test_bubblewrap_limits.py",
     "test_bubblewrap_pause.py",
+    "test_bubblewrap_start.py",
     "test_guest_python.py",
     "test_null.py",
     "test_processes.py",
