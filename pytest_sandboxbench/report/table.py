@@ -20,11 +20,15 @@ __all__ = ["Line", "Row", "build", "describe_row", "notes", "render", "row_of", 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One series with its numbers. ``floor`` marks the row of a provider that stands for "no sandbox"."""
+    """One series with its numbers. ``floor`` marks the row of a provider that stands for "no sandbox".
+
+    ``unlike`` says that its floor pauses in another way, so that the ratio compares two acts.
+    """
 
     series: Series
     summary: Summary
     floor: bool
+    unlike: bool = False
 
     @property
     def key(self) -> SeriesKey:
@@ -81,7 +85,8 @@ def build(series: SeriesTable, header: Mapping[str, Any], *, everything: bool = 
             continue
         floor = _floor_of(one, series, floors)
         summary = summary_of(one, floor)
-        row = Row(one, summary, one.key.provider in floors)
+        unlike = floor is not None and floor.key.variants != one.key.variants
+        row = Row(one, summary, one.key.provider in floors, unlike)
         groups.setdefault(_group_key(one.key), []).append(row)
 
     def place(group: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -145,7 +150,9 @@ def _times(row: Row, _size: float) -> str:
     if row.floor:
         return "floor"
     ratio = row.summary.floor_ratio
-    return "" if ratio is None else f"{number(ratio)}×"
+    if ratio is None:
+        return ""
+    return f"({number(ratio)}×)" if row.unlike else f"{number(ratio)}×"
 
 
 def _times_interval(row: Row, _size: float) -> str:
@@ -268,7 +275,11 @@ def notes(groups: Sequence[Sequence[Row]], header: Mapping[str, Any], width: int
     if floor is not None:
         out.append(
             f"× floor: median of the ratios to `{floor}` in the same round, what the host takes without a sandbox: "
-            "bare processes, stopped by a signal, and files written and read in place; rounds are interleaved"
+            "bare processes, and files written and read in place; rounds are interleaved"
+        )
+    if any(row.unlike and row.summary.floor_ratio is not None for row in rows):
+        out.append(
+            "(×): the floor pauses in another way, by a signal to its processes: two acts, not one with and without"
         )
     if any(row.summary.throughput is not None for row in rows):
         out.append("rate: successful acts a second of the wall time of their rounds")

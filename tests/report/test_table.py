@@ -227,6 +227,8 @@ def test_pauses_of_different_kinds_stand_beside_each_other() -> None:
     lines = table(samples, header=_asking(operations=["pause"]))
     assert [line.text for line in lines if line.kind == "title"] == ["pause"]
     assert cells(lines, "fake (memory)")["n"] == cells(lines, "null (frozen)")["n"] == "3"
+    assert cells(lines, "fake (memory)")["× floor"] == "(1.00×)"
+    assert any(line.text.startswith("(×): the floor pauses in another way") for line in lines)
     alone = table(samples[:3], header=_asking(operations=["pause"]))
     assert [line.text for line in alone if line.kind == "title"] == ["pause{kind=memory}"]
 
