@@ -15,7 +15,6 @@ from typing import Any
 
 from . import __version__
 from .clock import now_ns
-from .errors import SandboxError
 from .facts import guest_command, host_facts, load_average, parse_guest, process_start
 from .load.block import Block, BlockPlan, BlockRunner, Left
 from .load.guard import GuardedProvider, GuardedSandbox, Pulse, bounded, describe
@@ -301,13 +300,13 @@ class Measuring:
         self._looked.add(name)
         try:
             result = await sandbox.exec(guest_command())
+            inner = sandbox.unguarded
+            enforced = {str(k): str(v) for k, v in inner.enforced.items()} if isinstance(inner, Limited) else {}
         except Exception:
             return  # facts are missing then; what is measured tells of its own failures
         facts: Mapping[str, str] = parse_guest(result.stdout)
         if facts:
             self.header["guests"][name] = dict(facts)
-        inner = sandbox.unguarded
-        enforced = dict(inner.enforced) if isinstance(inner, Limited) else {}
         if enforced or sandbox.unenforced:
             self.header["limits"][name] = {"enforced": enforced, "unenforced": sorted(sandbox.unenforced)}
 
@@ -320,7 +319,7 @@ class Measuring:
             provider = self.guarded(name)
             try:
                 await self._look(name, await provider.create())
-            except SandboxError:
+            except Exception:
                 pass  # what is measured tells of it
             for ref, reason in await provider.destroy_all():
                 self.leak(Left(ref, reason))
