@@ -21,6 +21,9 @@ from .work_folders import WorkFolders
 
 __all__ = ["BubblewrapSandbox"]
 
+_VFORK_S = 0.01
+"""How long a pause waits for a vfork to come to its end by itself."""
+
 
 class BubblewrapSandbox:
     path = "cold"
@@ -215,19 +218,32 @@ class BubblewrapSandbox:
 
         None is stopped from here: one that had seen its child's stop before would stop once more after the resume,
         and nobody would wake it. One without a child yet is waited for until it has one.
+
+        A child that is itself in the middle of a vfork does not stop before the program of its own child runs, so that
+        nsenter would see no stop: such a grandchild is let go on for a moment.
         """
         seen: set[int] = set()
+        patience = time.monotonic() + _VFORK_S
         while not wake.cancelled:
             running = set(self._running)
             inside = self._members() - running
             # D: in the kernel, for example until a child of its vfork runs; it stops before it does anything else.
-            stopped = all(proc.state(pid) in ("T", "D", "Z", "X", "") for pid in inside)
+            states = {pid: proc.state(pid) for pid in inside}
+            awake = {pid for pid, state in states.items() if state not in ("T", "D", "Z", "X", "")}
+            stopped = not awake
             if stopped and inside <= seen and all(proc.state(pid) in ("T", "Z", "X", "") for pid in running):
                 return True
-            proc.send(inside - seen, signal.SIGSTOP)
+            # Those seen before as well: an nsenter that was just resumed passes the SIGCONT on to its child, late.
+            proc.send((inside - seen) | awake, signal.SIGSTOP)
             seen = inside
-            if time.monotonic() > deadline:
+            now = time.monotonic()
+            if now > deadline:
                 return False
+            if now > patience:
+                patience = now + _VFORK_S
+                held = {child for pid, state in states.items() if state == "D" for child in proc.children(pid)}
+                proc.send(held, signal.SIGCONT)
+                seen = seen - held
             time.sleep(0.0001)
         return False
 

@@ -141,6 +141,26 @@ def test_a_kind_of_pause_that_it_does_not_have(owner: Owner) -> None:
     within(owner, act, cgroup="off")
 
 
+def test_pauses_by_signal_beside_a_shell_that_starts_programs(owner: Owner) -> None:
+    """A shell in the middle of a vfork does not stop by itself, and an nsenter passes a SIGCONT on, late."""
+
+    async def act(provider: BubblewrapProvider, sandbox: BubblewrapSandbox) -> None:
+        for delay_ms in range(12):
+            running = asyncio.create_task(sandbox.exec(["sh", "-c", "while true; do /bin/true; done"], deadline_s=D))
+            await started(sandbox)
+            await asyncio.sleep(delay_ms / 1000)
+            for _ in range(2):
+                start = time.monotonic()
+                await sandbox.pause(kind="stopped", deadline_s=D)
+                assert time.monotonic() - start < 2
+                await sandbox.resume(deadline_s=D)
+            running.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await running
+
+    within(owner, act, cgroup="off")
+
+
 def test_owned_and_destroy_from_another_instance(owner: Owner, left_behind: list[int]) -> None:
     async def act(provider: BubblewrapProvider, sandbox: BubblewrapSandbox) -> None:
         other = bubblewrap.factory("other", {})
