@@ -56,7 +56,10 @@ class SandboxSpec:
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """Who made a sandbox. ``started`` is the start time of process ``pid``, so that a reused pid does not count."""
+    """Who made a sandbox. ``started`` is the start time of process ``pid``, so that a reused pid does not count.
+
+    ``host`` names the machine, and in a container also the pid namespace: a pid means nothing elsewhere.
+    """
 
     run_id: str
     host: str
@@ -66,10 +69,21 @@ class Owner:
     def label(self) -> str:
         return f"{self.run_id}/{self.host}/{self.pid}/{self.started}"
 
+    @classmethod
+    def parse(cls, label: str) -> Owner | None:
+        """The owner that :meth:`label` wrote; ``None`` for any other text."""
+        parts = label.split("/")
+        if len(parts) != 4 or not parts[0] or not parts[2].isdecimal():
+            return None
+        return cls(parts[0], parts[1], int(parts[2]), parts[3])
+
 
 @dataclass(frozen=True, slots=True)
 class SandboxRef:
-    """Enough to find and destroy a sandbox from another process. ``details`` holds strings only."""
+    """Enough to find and destroy a sandbox from another process. ``details`` holds strings only.
+
+    ``details["owner"]`` is the label of the owner that was given to ``create``, in every ref that ``owned`` returns.
+    """
 
     provider: str
     id: str
@@ -118,7 +132,9 @@ class Capabilities:
     ``isolation``  what stands between the guest and the host: ``none``, ``namespaces``, ``container``,
                    ``gvisor``, ``microvm``, ``hosted``, ``scripted``
     ``pause``      the kinds it can do, the one it uses first; empty for none
+    ``shell``      the guest has a POSIX shell and its usual commands (``sleep``, ``cat``, ``kill``, ``tr``, ...)
     ``limits``     of ``vcpus``, ``memory_mib``, ``pids``: those that it enforces
+    ``labels``     what it makes carries its owner: ``owned`` finds it, whichever process asks
     ``hosted``     a network and a bill are involved: defaults for sample counts are smaller
     ``max_live``   how many sandboxes may exist at once, where the provider has such a limit
     """
@@ -129,6 +145,7 @@ class Capabilities:
     stream: bool = True
     files: bool = True
     one_shot: bool = False
+    shell: bool = True
     limits: frozenset[str] = frozenset()
     network_off: bool = True
     labels: bool = False

@@ -24,7 +24,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "errors": frozenset(),
     "model": frozenset({"errors"}),
     "facts": CORE,
-    "ledger": CORE,
+    "ledger": CORE | {"facts"},
     "providers": CORE,
     "records": CORE,
     "stats": CORE,
@@ -32,8 +32,9 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "load": CORE | {"facts", "ledger", "providers", "records", "stats", "workloads"},
     "budgets": CORE | {"records", "stats"},
     "baseline": CORE | {"facts", "records", "stats"},
-    "measuring": CORE | {"facts", "ledger", "load", "providers", "records", "stats", "workloads"},
-    "compliance": CORE | {"load", "providers", "workloads"},
+    "measuring": CORE | {"facts", "ledger", "load", "providers", "reaping", "records", "stats", "workloads"},
+    "reaping": CORE | {"ledger", "load", "providers", "records"},
+    "compliance": CORE | {"ledger", "load", "providers", "workloads"},
     "report": CORE | {"baseline", "budgets", "facts", "load", "records", "stats"},
 }
 

@@ -289,6 +289,9 @@ class GuardedProvider:
         await self._guard.within("destroy", ref.id, self._inner.destroy(ref, deadline_s=limit), limit)
         self.live.pop(ref.id, None)
 
+    async def owned(self, run_id: str | None = None) -> Sequence[SandboxRef]:
+        return await self._guard.within("owned", "", self._inner.owned(run_id))
+
     async def round_trip(self) -> None:
         await self._guard.within("round_trip", "", self._inner.round_trip())
 

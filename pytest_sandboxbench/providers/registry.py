@@ -108,6 +108,18 @@ class Registry:
                 )
         return spec
 
+    def remembering(self, name: str, kind: str, options: Mapping[str, Any]) -> Registry:
+        """A registry in which ``name`` is of this kind and has these settings; what they leave out stays as it is here.
+
+        For an instance that an earlier run had, under another ``pyproject.toml`` perhaps. ``UsageError`` for a kind that
+        is not installed.
+        """
+        here = self.options(name) if name in self.names and self.kind(name) == kind else {}
+        other = Registry(None)
+        other._tables[name] = {**here, **options, "kind": kind}
+        other.kind(name)
+        return other
+
     def make(self, name: str) -> Provider:
         """Build an instance. ``UsageError`` for settings that its kind does not have."""
         target = self._targets[self.kind(name)]

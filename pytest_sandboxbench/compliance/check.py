@@ -1,0 +1,164 @@
+"""What a check is: a coroutine function with a docstring that states a promise, and what a provider needs for it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Literal
+
+from ..errors import SandboxbenchError, SandboxError
+from ..load.guard import GuardedProvider, GuardedSandbox, describe
+from ..load.lanes import until_ready
+from ..model import Capabilities, SandboxSpec
+
+__all__ = ["Check", "CheckFailed", "NotInGuest", "Raised", "Trial", "check", "expect", "raises", "shown"]
+
+Need = Literal[
+    "exec", "files", "labels", "memory_mib", "network_off", "one_shot", "pause", "pids", "shell", "stream", "vcpus"
+]
+
+_LACKS: Mapping[str, str] = {
+    "exec": "runs one command per sandbox only",
+    "files": "has no files API",
+    "labels": "has no labels",
+    "network_off": "cannot switch the network off",
+    "one_shot": "has no one-shot run",
+    "pause": "cannot pause",
+    "shell": "has no shell in its guest",
+    "stream": "cannot stream",
+}
+_LIMITS = ("vcpus", "memory_mib", "pids")
+
+
+class CheckFailed(SandboxbenchError):
+    """A promise is not kept. The text says what was expected and what came."""
+
+
+class NotInGuest(SandboxbenchError):
+    """The guest lacks a program without which this cannot be checked, such as python3."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One promise. ``group`` is its subject, ``about`` one line for people, ``needs`` capabilities it is gated by."""
+
+    group: str
+    name: str
+    about: str
+    needs: tuple[Need, ...]
+    run: Callable[[Trial], Awaitable[None]]
+
+    def __str__(self) -> str:
+        return f"{self.group}-{self.name}"
+
+    def lacks(self, can: Capabilities) -> str:
+        """Why it does not apply to a provider with these capabilities; empty when it does."""
+        for need in self.needs:
+            if need in _LIMITS:
+                if need not in can.limits:
+                    return f"does not limit {need}"
+            elif not getattr(can, need):
+                return _LACKS[need]
+        return ""
+
+
+def check(*needs: Need) -> Callable[[Callable[[Trial], Awaitable[None]]], Check]:
+    """Make a check of a coroutine function: its module is the group, the first line of its docstring ``about``."""
+
+    def made(run: Callable[[Trial], Awaitable[None]]) -> Check:
+        group = run.__module__.rpartition(".")[2]
+        about = (run.__doc__ or "").strip().partition("\n")[0]
+        return Check(group, run.__name__, about, needs, run)
+
+    return made
+
+
+class Trial:
+    """What a check gets: the provider with our deadlines around it, and ways to look at it from elsewhere.
+
+    Everything made through it is destroyed afterwards, and then nothing of it may be listed any more.
+    """
+
+    def __init__(
+        self, provider: GuardedProvider, run_id: str, another: Callable[[], Awaitable[GuardedProvider]]
+    ) -> None:
+        self.provider = provider
+        self.can = provider.capabilities
+        self.run_id = run_id
+        self.timeout_s = provider.timeout_s
+        self.slack_s = 3.0 if self.can.hosted else 0.5
+        """How much later than its deadline a call may come back: the way there and back, and a busy machine."""
+        self._another = another
+
+    async def sandbox(self, spec: SandboxSpec | None = None) -> GuardedSandbox:
+        """A new sandbox that has answered its first command; where there is no exec, one that was created."""
+        made = await self.provider.create(spec)
+        if self.can.exec:
+            await until_ready(made, self.timeout_s)
+        return made
+
+    async def another(self) -> GuardedProvider:
+        """A second instance of the same settings, that knows of no sandbox: as another process would see them."""
+        return await self._another()
+
+    async def owned(self, provider: GuardedProvider | None = None) -> list[str]:
+        """Ids of the sandboxes of this trial that the provider lists, in order."""
+        refs = await (self.provider if provider is None else provider).owned(self.run_id)
+        return sorted(ref.id for ref in refs)
+
+    async def sh(self, sandbox: GuardedSandbox, script: str, *arguments: str, stdin: bytes = b"") -> bytes:
+        """Standard output of a shell script that must return 0."""
+        result = await sandbox.exec(["sh", "-c", script, "sh", *arguments], stdin=stdin)
+        expect(result.exit_code == 0, f"`{script}` returned {result.exit_code}: {shown(result.stderr)}")
+        return result.stdout
+
+    async def has(self, sandbox: GuardedSandbox, program: str) -> None:
+        """``NotInGuest`` unless the guest has ``program``."""
+        found = await sandbox.exec(["sh", "-c", f"command -v {program}"])
+        if found.exit_code != 0:
+            raise NotInGuest(f"the guest has no {program}")
+
+
+def expect(truth: bool, said: str) -> None:
+    """``CheckFailed`` with ``said`` unless it is true."""
+    if not truth:
+        raise CheckFailed(said)
+
+
+def shown(data: bytes | str, most: int = 200) -> str:
+    """Data from a guest for a message: short, printable, with its length where it is cut."""
+    text = ascii(data)
+    return text if len(text) <= most else f"{text[:most]}... ({len(data)} in all)"
+
+
+class Raised:
+    """What a block of :func:`raises` raised, and how long it took."""
+
+    error: SandboxError
+    seconds: float
+
+
+@contextmanager
+def raises(what: str, *kinds: type[SandboxError]) -> Iterator[Raised]:
+    """``CheckFailed`` unless the block raises one of ``kinds``, with a message that helps."""
+    raised = Raised()
+    started = time.monotonic()
+    names = " or ".join(kind.__name__ for kind in kinds)
+    try:
+        yield raised
+    except kinds as error:
+        raised.error, raised.seconds = error, time.monotonic() - started
+    except CheckFailed:
+        raise
+    except Exception as error:
+        raise CheckFailed(f"{what} raised {type(error).__name__}, not {names}: {describe(error)}") from error
+    else:
+        raise CheckFailed(f"{what} raised nothing; {names} was expected")
+    expect(bool(str(raised.error).strip()), f"{what} raised {type(raised.error).__name__} without a message")
+
+
+def among(checks: Sequence[object]) -> tuple[Check, ...]:
+    """The checks among the names of a module, in their order."""
+    return tuple(one for one in checks if isinstance(one, Check))
