@@ -17,12 +17,9 @@ from ..load.preflight import ask_provider
 from ..load.watchdog import Watchdog
 from ..model import Capabilities, Owner, SandboxRef
 from ..providers.registry import Registry
-from . import lifecycle
 from .check import Check, CheckFailed, NotInGuest, Trial
 
-__all__ = ["CHECKS", "Verdict", "capabilities_of", "run_check"]
-
-CHECKS: tuple[Check, ...] = (*lifecycle.CHECKS,)
+__all__ = ["Verdict", "capabilities_of", "run_check"]
 
 _LOOKS = 10
 _BETWEEN_LOOKS_S = 0.3

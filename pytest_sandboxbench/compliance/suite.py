@@ -12,7 +12,8 @@ import pytest
 from ..errors import ProviderMissing
 from ..providers.registry import Registry
 from .check import Check
-from .run import CHECKS, run_check
+from .checks import CHECKS
+from .run import run_check
 
 __all__ = ["ComplianceSuite"]
 

@@ -18,11 +18,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from . import __version__
-from .errors import UsageError
+from .. import __version__
+from ..errors import UsageError
 
 if TYPE_CHECKING:
-    from .model import Preflight
+    from ..model import Preflight
 
 __all__ = ["main"]
 
@@ -78,7 +78,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if sys.stdout is not None:  # closed by who started it
             sys.stdout.flush()
     except UsageError as error:
-        from .report.text import harmless
+        from ..report.text import harmless
 
         print(f"sandboxbench: {harmless(str(error), 2000)}", file=sys.stderr)
         return USAGE
@@ -102,7 +102,7 @@ def _providers(arguments: argparse.Namespace) -> int:
 
 
 def _status(answer: Preflight) -> str:
-    from .report.text import harmless
+    from ..report.text import harmless
 
     if answer.ready:
         facts = ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in answer.facts.items())
@@ -112,9 +112,9 @@ def _status(answer: Preflight) -> str:
 
 def _preflights(names: Sequence[str]) -> list[tuple[str, str, Preflight]]:
     """Ask all at once, each in a thread of its own: one that blocks takes no time from the others."""
-    from .measuring import ask
-    from .model import Preflight
-    from .providers.registry import Registry
+    from ..measuring import ask
+    from ..model import Preflight
+    from ..providers.registry import Registry
 
     registry = Registry(Path.cwd())
     registry.check(names)
@@ -143,7 +143,7 @@ def _preflights(names: Sequence[str]) -> list[tuple[str, str, Preflight]]:
 
 
 def _doctor(_arguments: argparse.Namespace) -> int:
-    from .doctor import examine
+    from ..doctor import examine
 
     answers = _preflights(())
     problems = 0
@@ -165,9 +165,9 @@ def _report(arguments: argparse.Namespace) -> int:
 
 
 def _print_report(arguments: argparse.Namespace) -> int:
-    from .records.read import read_run
-    from .report.table import build, notes, render
-    from .report.text import harmless
+    from ..records.read import read_run
+    from ..report.table import build, notes, render
+    from ..report.text import harmless
 
     folder = arguments.folder or _newest(Path(".sandboxbench"))
     run = read_run(folder)
@@ -189,7 +189,7 @@ def _print_report(arguments: argparse.Namespace) -> int:
 
 
 def _operations(_arguments: argparse.Namespace) -> int:
-    from .report.definitions import definitions
+    from ..report.definitions import definitions
 
     print(definitions(), end="")
     return 0
@@ -204,7 +204,7 @@ def _newest(base: Path) -> Path:
 
 def _init(arguments: argparse.Namespace) -> int:
     target: Path = arguments.folder
-    source = Path(__file__).parent / "benches"
+    source = Path(__file__).parents[1] / "benches"
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise UsageError(f"{target} is there already and not empty; name another folder")
     target.mkdir(parents=True, exist_ok=True)
@@ -212,7 +212,3 @@ def _init(arguments: argparse.Namespace) -> int:
         shutil.copyfile(path, target / path.name)
     print(f"copied the suites to {target}: pytest {target}")
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,0 +1,7 @@
+"""``python -m pytest_sandboxbench.cli``."""
+
+import sys
+
+from . import main
+
+sys.exit(main())

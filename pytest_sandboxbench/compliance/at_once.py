@@ -1,0 +1,9 @@
+"""Many sandboxes at the same time."""
+
+from __future__ import annotations
+
+from .check import among
+
+__all__ = ["CHECKS"]
+
+CHECKS = among(tuple(globals().values()))

@@ -1,0 +1,9 @@
+"""Output while it is written."""
+
+from __future__ import annotations
+
+from .check import among
+
+__all__ = ["CHECKS"]
+
+CHECKS = among(tuple(globals().values()))
