@@ -2,64 +2,31 @@
 
 from __future__ import annotations
 
-import json
 from functools import partial
-from itertools import count
+from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from ..errors import UsageError
-from .schema import SCHEMA, Row
+from .header import read_header
+from .schema import Row
 from .series import SeriesTable, asked_rows, row_of_key
+from .untrusted import harmless, open_regular
 
-__all__ = ["Run", "read_run"]
+__all__ = ["MOST_NAMES", "MOST_SERIES", "Run", "read_run"]
+
+MOST_SERIES = 20_000
+MOST_NAMES = 100_000
+"""Phases and outcomes of all series together. A sample may bring new ones, so they take memory as samples do not."""
 
 _ROW = msgspec.json.Decoder(Row)
 _ROWS = msgspec.json.Decoder(list[Row])
 
 _CHUNK_BYTES = 1 << 20
 _LONGEST_LINE = 1 << 20
-_LARGEST_HEADER = 64 << 20
-
-
-class _Block(msgspec.Struct):
-    id: str
-    providers: list[str]
-    operations: list[str]
-    asked: dict[str, list[str]]
-    variants: dict[str, str]
-    level: int
-    shape: str
-    floor: str | None = None
-    complete: bool = False
-
-
-class _Provider(msgspec.Struct):
-    facts: dict[str, Any] = msgspec.field(default_factory=dict)
-    options: dict[str, Any] = msgspec.field(default_factory=dict)
-
-
-class _Operation(msgspec.Struct):
-    start: str
-    end: str
-
-
-class _Limits(msgspec.Struct):
-    enforced: dict[str, str] = msgspec.field(default_factory=dict)
-    unenforced: list[str] = msgspec.field(default_factory=list)
-
-
-class _Header(msgspec.Struct):
-    """What a report looks up in a header; there is more in it."""
-
-    blocks: list[_Block] = msgspec.field(default_factory=list)
-    providers: dict[str, _Provider] = msgspec.field(default_factory=dict)
-    guests: dict[str, dict[str, Any]] = msgspec.field(default_factory=dict)
-    limits: dict[str, _Limits] = msgspec.field(default_factory=dict)
-    operations: dict[str, _Operation] = msgspec.field(default_factory=dict)
-    host: dict[str, Any] = msgspec.field(default_factory=dict)
+_MOST_FILES = 10_000
 
 
 class Run:
@@ -79,10 +46,12 @@ class Run:
 
 def read_run(folder: Path) -> Run:
     """Read everything. ``UsageError`` names what is not there or not readable."""
-    header = _read_header(folder)
+    header = read_header(folder)
     series = SeriesTable()
     torn = 0
-    paths = sorted(folder.glob("samples*.jsonl"))
+    paths = sorted(islice(folder.glob("samples*.jsonl"), _MOST_FILES + 1))
+    if len(paths) > _MOST_FILES:
+        raise UsageError(f"{folder} has more than {_MOST_FILES} files of samples; a run writes one a process")
     for path in paths:
         torn += _read_samples(path, series)
     if not paths or not len(series):
@@ -90,45 +59,22 @@ def read_run(folder: Path) -> Run:
     return Run(folder, header, series, torn)
 
 
-def _read_header(folder: Path) -> dict[str, Any]:
-    path = folder / "run.json"
-    try:
-        with path.open("rb") as file:
-            size = path.stat().st_size
-            text = file.read(min(size, _LARGEST_HEADER))
-        if size > _LARGEST_HEADER:
-            raise UsageError(f"{path} is not a header of records: it has more than {_LARGEST_HEADER} bytes")
-        header = json.loads(text.decode())
-    except FileNotFoundError:
-        raise UsageError(f"no records in {folder}: {path.name} is missing") from None
-    except (OSError, ValueError, RecursionError) as error:
-        raise UsageError(f"{path} cannot be read: {error}") from None
-    if not isinstance(header, dict) or "schema" not in header:
-        raise UsageError(f"{path} is not a header of records: it has no schema version")
-    if header["schema"] != SCHEMA:
-        raise UsageError(f"{path} has schema {str(header['schema'])[:20]!r}; this version reads schema {SCHEMA}")
-    try:
-        msgspec.convert(header, _Header)
-    except msgspec.ValidationError as error:
-        raise UsageError(f"{path} is not a header of records: {error}") from None
-    return header
-
-
 def _read_samples(path: Path, series: SeriesTable) -> int:
     """Feed one file into ``series``; returns 1 when its last line is torn."""
     seen, rest = 0, b""
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as (file, _):
             while chunk := file.read(_CHUNK_BYTES):
                 whole, newline, rest = (rest + chunk).rpartition(b"\n")
                 if newline:
                     lines = whole.split(b"\n")
                     _feed(path, seen, lines, series)
                     seen += len(lines)
+                    _check_names(path, seen, series)
                 if len(rest) > _LONGEST_LINE:
                     raise UsageError(f"{path}, line {seen + 1}: not a sample: longer than {_LONGEST_LINE} bytes")
     except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror}") from None
+        raise UsageError(f"{path} cannot be read: {error.strerror or error}") from None
     if not rest:
         return 0
     try:
@@ -137,6 +83,14 @@ def _read_samples(path: Path, series: SeriesTable) -> int:
         return 1
     _add(path, seen + 1, last, series)
     return 0
+
+
+def _check_names(path: Path, seen: int, series: SeriesTable) -> None:
+    """After each piece of a file, which is too short to bring very many."""
+    names = sum(len(one.phases) + len(one.outcomes) for one in series)
+    for kind, found, most in (("series", len(series), MOST_SERIES), ("phases and outcomes", names, MOST_NAMES)):
+        if found > most:
+            raise UsageError(f"{path}, up to line {seen}: {found} different {kind}, and {most} is the most")
 
 
 def _feed(path: Path, before: int, lines: list[bytes], series: SeriesTable) -> None:
@@ -155,7 +109,7 @@ def _row(path: Path, number: int, line: bytes) -> Row:
     try:
         return _ROW.decode(line)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        raise UsageError(f"{path}, line {number}: not a sample: {error}: {line[:80]!r}") from None
+        raise UsageError(f"{path}, line {number}: not a sample: {harmless(str(error))}: {line[:80]!r}") from None
 
 
 def _add(path: Path, number: int, row: Row, series: SeriesTable) -> None:

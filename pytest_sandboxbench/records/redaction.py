@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import json
+import math
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 __all__ = ["HIDDEN", "hide", "hide_arguments", "hide_values", "redact", "secrets_in"]
 
 HIDDEN = "***"
 
-_WORDS = r"(?:api|access|private)[_-]?key|token|secret|passw(?:or)?d|credential|authorization"
+_WORDS = (
+    r"(?:api|access|private|secret|signing|encryption|master|ssh)[_-]?key"
+    r"|token|secret|passw(?:or)?d|passphrase|credential|authorization|bearer|cookie"
+)
 _NAMES = re.compile(rf"(?i){_WORDS}")
 _ARGUMENT = re.compile(rf"(?i)([\w.-]*(?:{_WORDS})[\w-]*[=: ]\s*)(\S+)")
 _IN_TEXT = re.compile(rf"(?i)([\w.-]*(?:{_WORDS})[\w-]*=)(\S+)")
 _OPTION = re.compile(rf"(?i)-[\w.-]*(?:{_WORDS})[\w-]*")
 _SHORTEST = 8
+_SHORTEST_LINE = 16
 
 
 def redact(value: Any, known: Iterable[str] = ()) -> Any:
@@ -26,7 +33,7 @@ def redact(value: Any, known: Iterable[str] = ()) -> Any:
     environment variables with such a name, and ``known`` ones. Texts of fewer than 8 characters are hidden under their
     name only.
     """
-    return _walk(value, tuple({*known, *_of_environment(), *_under_names(value)}))
+    return _walk(value, frozenset({*known, *_of_environment(), *_under_names(value)}))
 
 
 def secrets_in(value: Any) -> tuple[str, ...]:
@@ -35,10 +42,9 @@ def secrets_in(value: Any) -> tuple[str, ...]:
 
 
 def hide_values(text: str, known: Iterable[str]) -> str:
-    """``text`` without these secrets."""
-    for secret in known:
-        text = text.replace(secret, HIDDEN)
-    return text
+    """``text`` without these secrets, whether they stand in it as they are or as Python and JSON write them."""
+    pattern = _pattern(frozenset(known))
+    return text if pattern is None else pattern.sub(HIDDEN, text)
 
 
 def hide_arguments(argv: list[str]) -> list[str]:
@@ -59,29 +65,55 @@ def hide(text: str, known: Iterable[str] = ()) -> str:
     return _IN_TEXT.sub(rf"\1{HIDDEN}", text)
 
 
+@lru_cache(maxsize=32)
+def _pattern(secrets: frozenset[str]) -> re.Pattern[str] | None:
+    # The longest first: where one secret begins with another, its rest must not stay.
+    forms = sorted({form for secret in secrets for form in _forms(secret)}, key=lambda form: (-len(form), form))
+    return re.compile("|".join(map(re.escape, forms))) if forms else None
+
+
+def _forms(secret: str) -> Iterator[str]:
+    """How a secret may stand in a text. One of several lines, a private key, is hidden line by line as well."""
+    yield secret
+    yield from (repr(secret)[1:-1], ascii(secret)[1:-1], repr(secret.encode(errors="surrogatepass"))[2:-1])
+    yield from (json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1])
+    yield " ".join(secret.split())  # as an error of a sample holds it
+    lines = secret.splitlines()
+    if len(lines) > 1:
+        yield from (s for line in lines if len(s := line.strip()) >= _SHORTEST_LINE and not s.startswith("-----"))
+
+
 def _of_environment() -> Iterator[str]:
-    return (v for k, v in os.environ.items() if _NAMES.search(k) and len(v) >= _SHORTEST)
+    return (v for k, v in os.environ.items() if _NAMES.search(k) and len(v.strip()) >= _SHORTEST)
 
 
-def _under_names(value: Any) -> Iterator[str]:
+def _under_names(value: Any, *, named: bool = False) -> Iterator[str]:
+    """Texts that stand somewhere below a name that sounds like a secret."""
     if isinstance(value, Mapping):
         for key, inner in value.items():
-            if isinstance(inner, str) and len(inner) >= _SHORTEST and _NAMES.search(str(key)):
-                yield inner
-            else:
-                yield from _under_names(inner)
+            yield from _under_names(inner, named=named or _NAMES.search(str(key)) is not None)
     elif isinstance(value, list | tuple):
         for item in value:
-            yield from _under_names(item)
+            yield from _under_names(item, named=named)
+    elif named and value is not None and not isinstance(value, bool) and len(str(value).strip()) >= _SHORTEST:
+        yield str(value)
 
 
-def _walk(value: Any, secrets: tuple[str, ...]) -> Any:
+def _walk(value: Any, secrets: frozenset[str]) -> Any:
     if isinstance(value, Mapping):
-        return {str(k): HIDDEN if v and _NAMES.search(str(k)) else _walk(v, secrets) for k, v in value.items()}
+        # A secret can be a name as well: of a guest's fact, for instance.
+        return {
+            hide_values(str(k), secrets): HIDDEN if v and _NAMES.search(str(k)) else _walk(v, secrets)
+            for k, v in value.items()
+        }
     if isinstance(value, list | tuple):
         return [_walk(item, secrets) for item in value]
     if isinstance(value, str):
-        for secret in secrets:
-            value = value.replace(secret, HIDDEN)
+        return hide_values(value, secrets)
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)  # JSON has no word for it
+    if value is None or isinstance(value, bool):
         return value
-    return value if value is None or isinstance(value, bool | int | float) else str(value)
+    if isinstance(value, int | float):
+        return HIDDEN if str(value) in secrets else value
+    return hide_values(str(value), secrets)

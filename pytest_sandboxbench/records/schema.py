@@ -14,12 +14,12 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 import msgspec
 
 from ..model import Sample, SeriesKey
-from .redaction import hide
+from .redaction import hide, hide_values
 
 __all__ = ["SCHEMA", "Row", "encode", "key_text", "lines", "parse_key"]
 
@@ -55,8 +55,13 @@ class Row(msgspec.Struct, omit_defaults=True, frozen=True, gc=False):
     error: str = ""
 
 
-def encode(sample: Sample, origin_ns: int) -> Row:
-    """A sample with its times counted from the origin of the run."""
+def encode(sample: Sample, origin_ns: int, secrets: Collection[str] = ()) -> Row:
+    """A sample with its times counted from the origin of the run, and without these secrets in what others wrote."""
+
+    def told(text: str) -> str:
+        text = _writable(text)
+        return hide_values(text, secrets) if secrets else text
+
     same = sample.released_ns == sample.scheduled_ns
     return Row(
         series=str(sample.key),
@@ -68,11 +73,11 @@ def encode(sample: Sample, origin_ns: int) -> Row:
         ended_ns=sample.ended_ns - origin_ns,
         outcome=sample.outcome,
         released_ns=None if same else sample.released_ns - origin_ns,
-        path=_writable(sample.path),
-        sandbox=_writable(sample.sandbox),
+        path=told(sample.path),
+        sandbox=told(sample.sandbox),
         warmup=sample.warmup,
-        phases={name: (start - origin_ns, end - origin_ns) for name, (start, end) in sample.phases.items()},
-        error=hide(_writable(sample.error)) if sample.error else "",
+        phases={told(name): (start - origin_ns, end - origin_ns) for name, (start, end) in sample.phases.items()},
+        error=hide(_writable(sample.error), secrets) if sample.error else "",
     )
 
 

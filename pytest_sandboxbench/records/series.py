@@ -14,6 +14,8 @@ from .schema import Row, parse_key
 __all__ = ["Series", "SeriesTable", "asked_rows", "row_of_key"]
 
 _KEPT_ERRORS = 3
+_LONGEST_ERROR = 4000  # what we write ourselves is shorter
+_LONGEST_OUTCOME = 60
 _LATEST_NS = 1 << 62  # some 146 years
 
 
@@ -38,14 +40,16 @@ class Series:
 
     def add(self, row: Row) -> None:
         """Take one sample in. ``ValueError`` for times that are none."""
-        if not -_LATEST_NS < row.scheduled_ns <= row.started_ns <= row.ended_ns < _LATEST_NS:
+        if not 0 <= row.scheduled_ns <= row.started_ns <= row.ended_ns < _LATEST_NS:
             raise ValueError(
-                f"times out of order: scheduled {row.scheduled_ns}, started {row.started_ns}, ended {row.ended_ns}"
+                f"times out of order: {_times(scheduled=row.scheduled_ns, started=row.started_ns, ended=row.ended_ns)}"
             )
         if row.warmup:
             self.warmups += 1
             return
         outcome, number, scheduled, ended = row.outcome, row.round, row.scheduled_ns, row.ended_ns
+        if len(outcome) > _LONGEST_OUTCOME:
+            raise ValueError(f"an outcome of {len(outcome)} characters")
         self.outcomes[outcome] += 1
         edges = self._edges.get(number)
         if edges is None:
@@ -61,13 +65,13 @@ class Series:
             self.queues.append(row.started_ns - scheduled)
             for name, (start, end) in row.phases.items():
                 if not -_LATEST_NS < start <= end < _LATEST_NS:
-                    raise ValueError(f"times out of order in phase {name[:60]!r}: {start}, {end}")
+                    raise ValueError(f"times out of order in phase {name[:60]!r}: {_times(start=start, end=end)}")
                 durations = self.phases.get(name)
                 if durations is None:
                     durations = self.phases[name] = array("q")
                 durations.append(end - start)
         elif len(self.errors) < _KEPT_ERRORS:
-            self.errors.append(row.error)
+            self.errors.append(row.error[:_LONGEST_ERROR])
 
     @property
     def latencies(self) -> list[int]:
@@ -94,6 +98,11 @@ class Series:
     def wall_s(self) -> float:
         """Seconds from release to last end, summed over the rounds."""
         return sum(last - first for first, last in self._edges.values()) / 1e9
+
+
+def _times(**times: int) -> str:
+    """For a message: a number of five thousand digits cannot even be printed."""
+    return ", ".join(f"{name} {at if abs(at) < 1 << 64 else 'beyond all clocks'}" for name, at in times.items())
 
 
 class SeriesTable:
@@ -126,11 +135,10 @@ def row_of_key(key: SeriesKey) -> SeriesKey:
 
 def asked_rows(header: Mapping[str, Any]) -> dict[SeriesKey, None]:
     """The rows that a person asked for, in the order of the blocks of a header."""
-    return {
-        SeriesKey(
-            provider, operation, tuple(sorted(block["variants"].items())), "", block["level"], block["shape"]
-        ): None
-        for block in header.get("blocks", [])
-        for provider, operations in block["asked"].items()
-        for operation in operations
-    }
+    rows: dict[SeriesKey, None] = {}
+    for block in header.get("blocks", []):
+        variants = tuple(sorted(block["variants"].items()))
+        for provider, operations in block["asked"].items():
+            for operation in operations:
+                rows[SeriesKey(provider, operation, variants, "", block["level"], block["shape"])] = None
+    return rows

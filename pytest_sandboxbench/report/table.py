@@ -76,27 +76,26 @@ def build(series: SeriesTable, header: Mapping[str, Any], *, everything: bool = 
     """
     asked = asked_rows(header)
     floors = {str(block["floor"]) for block in header.get("blocks", []) if block.get("floor")}
-    operations = list(header.get("operations", {}))
-    providers = list(header.get("providers", {}))
+    operations = {name: at for at, name in enumerate(header.get("operations", {}))}
+    providers = {name: at for at, name in enumerate(header.get("providers", {}))}
+    bare = _by_group(series, floors)
     groups: dict[tuple[Any, ...], list[Row]] = {}
     for one in series:
         shown = everything or row_of_key(one.key) in asked
         if not one.attempts or not shown:
             continue
-        floor = _floor_of(one, series, floors)
+        floor = None if one.key.provider in floors else bare.get(_group_key(one.key))
         summary = summary_of(one, floor)
         unlike = floor is not None and floor.key.variants != one.key.variants
         row = Row(one, summary, one.key.provider in floors, unlike)
         groups.setdefault(_group_key(one.key), []).append(row)
 
     def place(group: tuple[Any, ...]) -> tuple[Any, ...]:
-        operation = group[0]
-        known = operation in operations
-        return (not known, operations.index(operation) if known else 0, *group)
+        return (operations.get(group[0], len(operations)), *group)
 
     def rank(row: Row) -> tuple[Any, ...]:
         name = row.key.provider
-        return (row.floor, providers.index(name) if name in providers else len(providers), name)
+        return (row.floor, providers.get(name, len(providers)), name)
 
     return [sorted(groups[group], key=rank) for group in sorted(groups, key=place)]
 
@@ -106,11 +105,13 @@ def _group_key(key: SeriesKey) -> tuple[Any, ...]:
     return (key.operation, row_of_key(key).variants, key.level, key.shape)
 
 
-def _floor_of(one: Series, series: SeriesTable, floors: set[str]) -> Series | None:
-    if one.key.provider in floors:
-        return None
-    wanted = _group_key(one.key)
-    return next((s for s in series if s.key.provider in floors and _group_key(s.key) == wanted and s.ok), None)
+def _by_group(series: SeriesTable, floors: set[str]) -> dict[tuple[Any, ...], Series]:
+    """The floor of each group that has one: the first with a success."""
+    found: dict[tuple[Any, ...], Series] = {}
+    for one in series:
+        if one.key.provider in floors and one.ok:
+            found.setdefault(_group_key(one.key), one)
+    return found
 
 
 # -- rendering

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import unicodedata
 
+from ..records.untrusted import harmless
+
 __all__ = ["UNITS", "clip", "columns", "duration", "harmless", "number", "unit_of", "wrap"]
 
 UNITS: tuple[tuple[str, float], ...] = (("s", 1e9), ("ms", 1e6), ("µs", 1e3), ("ns", 1.0))
@@ -39,17 +41,6 @@ def duration(ns: float) -> str:
     """
     name, size = unit_of(ns)
     return f"{number(ns / size)} {name}"
-
-
-def harmless(text: str, limit: int = 300) -> str:
-    """Text from a sandbox or provider on one line, without anything that a terminal would obey.
-
-    >>> harmless("a\\x1b[31mb\\nc")
-    'a\\\\x1b[31mb c'
-    """
-    text = " ".join(text.split())
-    out = "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
-    return out if len(out) <= limit else out[: limit - 1] + "…"
 
 
 def columns(text: str) -> int:
