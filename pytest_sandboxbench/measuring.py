@@ -17,7 +17,8 @@ from . import __version__
 from .clock import now_ns
 from .facts import guest_command, host_facts, load_average, parse_guest, process_start
 from .load.block import Block, BlockPlan, BlockRunner, Left
-from .load.guard import GuardedProvider, GuardedSandbox, Pulse, bounded, describe
+from .load.deadlines import Pulse, bounded, describe
+from .load.guard import GuardedProvider, GuardedSandbox
 from .load.operations import OPERATIONS, Scenario
 from .load.preflight import ask, ask_provider, secrets_of
 from .load.watchdog import Watchdog

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ..errors import SandboxbenchError, SandboxError
-from ..load.guard import GuardedProvider, GuardedSandbox, describe
+from ..load.deadlines import describe
+from ..load.guard import GuardedProvider, GuardedSandbox
 from ..load.lanes import until_ready
 from ..model import Capabilities, SandboxSpec
 

@@ -10,27 +10,36 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Literal
 
-from ..errors import ProviderMissing, SandboxbenchError
+from ..errors import ProviderMissing, SandboxbenchError, UsageError
 from ..ledger import this_process
-from ..load.guard import GuardedProvider, Pulse, bounded, describe
-from ..load.preflight import ask_provider
+from ..load.deadlines import Pulse, bounded, describe
+from ..load.guard import GuardedProvider
+from ..load.preflight import ask_provider, secrets_of
 from ..load.watchdog import Watchdog
 from ..model import Capabilities, Owner, SandboxRef
 from ..providers.registry import Registry
+from ..records.redaction import hide
 from .check import Check, CheckFailed, NotInGuest, Trial
 
-__all__ = ["Verdict", "capabilities_of", "run_check"]
+__all__ = ["Outcome", "Verdict", "capabilities_of", "run_check"]
+
+Outcome = Literal["passed", "failed", "left out"]
 
 _LOOKS = 10
 _BETWEEN_LOOKS_S = 0.3
+_MOST_CALLS = 10
+"""A check may take as long as so many calls that run into their deadline."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """How a check ended: ``passed``, ``failed``, or ``left out`` because it does not apply; ``said`` is why."""
+    """How a check ended: ``passed``, ``failed``, or ``left out`` because it does not apply; ``said`` is why.
+
+    ``said`` holds words of the provider and its guest: no secrets, but not made harmless for a terminal.
+    """
 
     check: Check
-    outcome: Literal["passed", "failed", "left out"]
+    outcome: Outcome
     said: str
     seconds: float
 
@@ -50,10 +59,20 @@ async def capabilities_of(registry: Registry, name: str) -> Capabilities:
 async def run_check(registry: Registry, name: str, check: Check, timeout_s: float) -> Verdict:
     """Run one check on a new instance of a provider. ``ProviderMissing`` when it cannot run here.
 
-    Whatever the check does, what it made is destroyed; what is left then fails it.
+    Whatever the check does, what it made is destroyed, also when it is cancelled; what is left then fails it.
     """
-    owner = this_process(f"check-{secrets.token_hex(4)}")
     started = time.monotonic()
+    try:
+        outcome, said = await _run_check(registry, name, check, timeout_s)
+    except (ProviderMissing, UsageError):
+        raise
+    except Exception as error:  # from around the check: a second instance, aclose
+        outcome, said = "failed", describe(error)
+    return Verdict(check, outcome, hide(said, secrets_of(registry)), time.monotonic() - started)
+
+
+async def _run_check(registry: Registry, name: str, check: Check, timeout_s: float) -> tuple[Outcome, str]:
+    owner = this_process(f"check-{secrets.token_hex(4)}")
     async with AsyncExitStack() as stack:
         watchdog = Watchdog()
         stack.enter_context(watchdog.watching())
@@ -64,23 +83,34 @@ async def run_check(registry: Registry, name: str, check: Check, timeout_s: floa
         provider = await another()
         lacks = check.lacks(provider.capabilities)
         if lacks:
-            return Verdict(check, "left out", lacks, 0.0)
-        said, outcome = "", "passed"
+            return "left out", lacks
         trial = Trial(provider, owner.run_id, another)
         try:
-            await check.run(trial)
-        except NotInGuest as error:
-            outcome, said = "left out", str(error)
-        except CheckFailed as error:
-            outcome, said = "failed", str(error)
-        except Exception as error:
-            outcome, said = "failed", describe(error)
-        left = await _clear(trial)
-        if left and outcome != "failed":
-            outcome, said = "failed", left
-        elif left:
-            said = f"{said}; and {left}"
-    return Verdict(check, outcome, said, time.monotonic() - started)  # type: ignore[arg-type]
+            outcome, said = await _tried(check, trial)
+            left = await _clear(trial)
+        except BaseException:
+            await _clear(trial)
+            raise
+        if left:
+            return "failed", f"{said}; and {left}" if outcome == "failed" else left
+    return outcome, said
+
+
+async def _tried(check: Check, trial: Trial) -> tuple[Outcome, str]:
+    try:
+        # From outside: an adapter that swallows its cancellation is left behind.
+        await bounded(str(check), _promise(check, trial), _MOST_CALLS * trial.timeout_s)
+    except NotInGuest as error:
+        return "left out", str(error)
+    except CheckFailed as error:
+        return "failed", str(error)
+    except Exception as error:
+        return "failed", describe(error)
+    return "passed", ""
+
+
+async def _promise(check: Check, trial: Trial) -> None:
+    await check.run(trial)
 
 
 @asynccontextmanager

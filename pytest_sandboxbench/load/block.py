@@ -17,7 +17,8 @@ from ..clock import NS_PER_S, now_ns
 from ..errors import OperationTimeout
 from ..model import Owner, Sample, SandboxRef, SandboxSpec
 from ..providers.protocol import Provider
-from .guard import GRACE_S, GuardedProvider, GuardedSandbox, Pulse, forget
+from .deadlines import GRACE_S, Pulse, forget
+from .guard import GuardedProvider, GuardedSandbox
 from .lanes import Gate, Lane
 from .operations import Scenario
 from .watchdog import LoopBlocked, Watchdog

@@ -12,7 +12,8 @@ from ..clock import NS_PER_S, now_ns
 from ..errors import ExecFailed, NotReady, UsageError
 from ..model import Sample, SandboxRef, SandboxSpec, SeriesKey
 from ..records.schema import parse_key
-from .guard import GuardedProvider, GuardedSandbox, Pulse, describe, outcome
+from .deadlines import Pulse, describe, outcome
+from .guard import GuardedProvider, GuardedSandbox
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

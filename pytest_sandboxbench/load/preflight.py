@@ -10,7 +10,7 @@ from ..model import Preflight
 from ..providers.protocol import Provider
 from ..providers.registry import Registry
 from ..records.redaction import hide_values, redact, secrets_in
-from .guard import bounded, describe
+from .deadlines import bounded, describe
 from .watchdog import Watchdog
 
 __all__ = ["ask", "ask_provider", "secrets_of"]

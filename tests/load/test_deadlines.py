@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from pytest_sandboxbench.load.guard import bounded
+from pytest_sandboxbench.load.deadlines import bounded
 from pytest_sandboxbench.load.lanes import Lane
 from pytest_sandboxbench.load.watchdog import LoopBlocked, Watchdog
 

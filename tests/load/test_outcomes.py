@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from pytest_sandboxbench.errors import ExecFailed, OperationTimeout, Rejected, TransportLost
-from pytest_sandboxbench.load.guard import describe, outcome
+from pytest_sandboxbench.load.deadlines import describe, outcome
 from pytest_sandboxbench.load.lanes import Lane
 from pytest_sandboxbench.load.operations import SCENARIOS
 

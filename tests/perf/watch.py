@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_sandboxbench.load.block import BlockRunner
-from pytest_sandboxbench.load.guard import _Guard
+from pytest_sandboxbench.load.deadlines import Guard
 from pytest_sandboxbench.measuring import Measuring
 
 __all__ = ["FILE", "pytest_unconfigure"]
@@ -42,7 +42,7 @@ def _noting(kind: str, original: Call) -> Call:
 
 
 for _class, _method, _kind in (
-    (_Guard, "within", "call"),
+    (Guard, "within", "call"),
     (BlockRunner, "_turn", "turn"),
     (Measuring, "run", "block"),
     (Measuring, "preflight", "preflight"),

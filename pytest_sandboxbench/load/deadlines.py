@@ -1,0 +1,163 @@
+"""Deadlines of ours around every call into a provider, whatever the adapter does.
+
+Three lines of defence. A call that is still running at its deadline is cancelled. One that swallows the
+cancellation is abandoned by the supervisor of its lane (``block.py``). One that blocks the event loop is
+interrupted by a signal (``watchdog.py``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, TypeVar
+
+from ..clock import NS_PER_S, now_ns
+from ..errors import OperationTimeout, SandboxError
+from .watchdog import LoopBlocked
+
+__all__ = ["GRACE_S", "Guard", "Pulse", "bounded", "describe", "forget", "outcome"]
+
+GRACE_S = 0.1
+"""How long after its deadline an adapter may take to report the time-out itself, in its better words."""
+
+T = TypeVar("T")
+
+
+class Pulse:
+    """When a lane must next show a sign of life; the supervisor and the watchdog read it.
+
+    ``expires`` counts in ``time.monotonic`` (the event loop's clock), or is None while the lane waits for others.
+    ``tried`` is the call into the provider that is under way, if one is.
+    """
+
+    __slots__ = ("expires", "rest", "timeout_s", "tried", "watch")
+
+    def __init__(
+        self,
+        timeout_s: float,
+        watch: Callable[[float], None] | None = None,
+        rest: Callable[[], None] | None = None,
+    ) -> None:
+        """``watch`` is told when the loop must be free; ``rest``, outside of blocks, that no call is under way."""
+        self.timeout_s = timeout_s
+        self.watch = watch
+        self.rest = rest
+        self.tried = ""
+        self.expires: float | None = None
+        self.beat()
+
+    def beat(self, deadline_s: float | None = None) -> None:
+        self.expires = time.monotonic() + (self.timeout_s if deadline_s is None else deadline_s) + 2 * GRACE_S
+        if self.watch is not None:
+            self.watch(self.expires)
+
+    def hold(self) -> None:
+        self.expires = None
+
+    def returned(self) -> None:
+        """A call into the provider is over."""
+        self.tried = ""
+        if self.rest is None:
+            self.beat()
+        else:
+            self.hold()
+            self.rest()
+
+    def is_late(self, at: float) -> bool:
+        return self.expires is not None and self.expires <= at
+
+
+class Guard:
+    """Our deadline around calls; after the end, which ``over`` says, none is begun."""
+
+    def __init__(self, pulse: Pulse, timeout_s: float) -> None:
+        self.pulse = pulse
+        self._timeout_s = timeout_s
+        self.over = False
+
+    async def within(self, tried: str, sandbox: str, call: Awaitable[T], deadline_s: float | None = None) -> T:
+        if self.over:
+            if isinstance(call, Coroutine):
+                call.close()
+            raise asyncio.CancelledError(f"{tried} after the end of the lane")
+        limit = self._timeout_s if deadline_s is None else deadline_s
+        self.pulse.tried = tried
+        self.pulse.beat(limit)
+        started = now_ns()
+        try:
+            async with asyncio.timeout(limit + GRACE_S):
+                result = await call
+            # A call that blocked the loop, or swallowed its cancellation, comes back as if nothing had been.
+            if now_ns() - started <= (limit + GRACE_S) * NS_PER_S:
+                return result
+            said = "the adapter returned after the deadline all the same"
+        except TimeoutError as error:
+            said = str(error)
+        except LoopBlocked:
+            said = "the adapter blocked the event loop"
+        finally:
+            self.pulse.returned()
+        raise OperationTimeout(
+            tried,
+            sandbox=sandbox,
+            after_s=(now_ns() - started) / NS_PER_S,
+            said=said,
+            cure=f"the deadline was {limit:g} s; --sandbox-timeout sets it",
+        )
+
+
+async def bounded(tried: str, call: Coroutine[Any, Any, T], limit_s: float) -> T:
+    """Wait for a call from outside of it, so that one that swallows its cancellation can be left behind.
+
+    ``OperationTimeout`` after ``limit_s`` seconds. Costs a task, so it is not for timed regions.
+    """
+    started = now_ns()
+    task = asyncio.ensure_future(call)
+    try:
+        await asyncio.wait({task}, timeout=limit_s)
+        if not task.done():
+            task.cancel()
+            await asyncio.wait({task}, timeout=GRACE_S)
+    finally:
+        if not task.done():
+            task.cancel()
+            forget(task)
+    said = "" if task.done() else "the adapter did not stop when it was cancelled"
+    if task.done() and not task.cancelled():
+        try:
+            return task.result()
+        except LoopBlocked:
+            said = "the adapter blocked the event loop"
+    raise OperationTimeout(
+        tried,
+        after_s=(now_ns() - started) / NS_PER_S,
+        said=said,
+        cure=f"it had {limit_s:.3g} s",
+    )
+
+
+def forget(task: asyncio.Task[Any]) -> None:
+    """Leave a task behind that does not stop: neither the end of the loop nor a log waits for it or speaks of it."""
+    asyncio._unregister_task(task)  # or closing the loop waits for it, forever perhaps
+    task._log_destroy_pending = False  # type: ignore[attr-defined]
+    task.add_done_callback(_silence)
+
+
+def _silence(task: asyncio.Task[Any]) -> None:
+    """A task that ends after all must not print "exception was never retrieved"."""
+    if not task.cancelled():
+        task.exception()
+
+
+def describe(error: BaseException) -> str:
+    """An error as one line for records: the project's own say it all, foreign ones get their type in front."""
+    text = str(error) if isinstance(error, SandboxError) else f"{type(error).__name__}: {error}"
+    return " ".join(text.split())[:2000].encode(errors="backslashreplace").decode()
+
+
+def outcome(error: BaseException) -> str:
+    """The outcome that a sample gets for an error."""
+    if isinstance(error, SandboxError):
+        return error.outcome
+    return "timeout" if isinstance(error, TimeoutError | LoopBlocked) else "failed"
