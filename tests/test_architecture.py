@@ -34,7 +34,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "baseline": CORE | {"facts", "records", "stats"},
     "measuring": CORE | {"facts", "ledger", "load", "providers", "reaping", "records", "stats", "workloads"},
     "reaping": CORE | {"ledger", "load", "providers", "records"},
-    "compliance": CORE | {"ledger", "load", "providers", "workloads"},
+    "compliance": CORE | {"ledger", "load", "providers", "records", "workloads"},
     "report": CORE | {"baseline", "budgets", "facts", "load", "records", "stats"},
 }
 
