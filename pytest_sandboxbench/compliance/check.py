@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
 from ..errors import SandboxbenchError, SandboxError
 from ..load.deadlines import describe
 from ..load.guard import GuardedProvider, GuardedSandbox
 from ..load.lanes import until_ready
-from ..model import Capabilities, SandboxSpec
+from ..model import Capabilities, Owner, SandboxSpec
 
-__all__ = ["Check", "CheckFailed", "NotInGuest", "Raised", "Trial", "check", "expect", "raises", "shown"]
+__all__ = ["Check", "CheckFailed", "Instances", "NotInGuest", "Raised", "Trial", "check", "expect", "raises", "shown"]
 
 Need = Literal[
     "exec", "files", "labels", "memory_mib", "network_off", "one_shot", "pause", "pids", "shell", "stream", "vcpus"
@@ -31,6 +32,7 @@ _LACKS: Mapping[str, str] = {
     "stream": "cannot stream",
 }
 _LIMITS = ("vcpus", "memory_mib", "pids")
+_BETWEEN_LISTS_S = 0.1
 
 
 class CheckFailed(SandboxbenchError):
@@ -38,7 +40,7 @@ class CheckFailed(SandboxbenchError):
 
 
 class NotInGuest(SandboxbenchError):
-    """The guest lacks a program without which this cannot be checked, such as python3."""
+    """There is nothing to check this with: the guest lacks python3, or no limit is left that it does not enforce."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,22 +78,31 @@ def check(*needs: Need) -> Callable[[Callable[[Trial], Awaitable[None]]], Check]
     return made
 
 
+class Instances(Protocol):
+    """How a trial comes to further instances of its provider. What is made through any of them is cleared up."""
+
+    async def another(self) -> GuardedProvider: ...
+
+    def other_run(self, provider: GuardedProvider, run_id: str) -> GuardedProvider: ...
+
+    async def close(self, provider: GuardedProvider) -> None: ...
+
+
 class Trial:
     """What a check gets: the provider with our deadlines around it, and ways to look at it from elsewhere.
 
     Everything made through it is destroyed afterwards, and then nothing of it may be listed any more.
     """
 
-    def __init__(
-        self, provider: GuardedProvider, run_id: str, another: Callable[[], Awaitable[GuardedProvider]]
-    ) -> None:
+    def __init__(self, provider: GuardedProvider, owner: Owner, instances: Instances) -> None:
         self.provider = provider
         self.can = provider.capabilities
-        self.run_id = run_id
+        self.owner = owner
+        self.run_id = owner.run_id
         self.timeout_s = provider.timeout_s
         self.slack_s = 3.0 if self.can.hosted else 0.5
         """How much later than its deadline a call may come back: the way there and back, and a busy machine."""
-        self._another = another
+        self._instances = instances
 
     async def sandbox(self, spec: SandboxSpec | None = None) -> GuardedSandbox:
         """A new sandbox that has answered its first command; where there is no exec, one that was created."""
@@ -102,12 +113,30 @@ class Trial:
 
     async def another(self) -> GuardedProvider:
         """A second instance of the same settings, that knows of no sandbox: as another process would see them."""
-        return await self._another()
+        return await self._instances.another()
+
+    def other_run(self, run_id: str) -> GuardedProvider:
+        """The same instance, working for another run: what it makes belongs to that one."""
+        return self._instances.other_run(self.provider, run_id)
+
+    async def close(self, provider: GuardedProvider) -> None:
+        """Close an instance now, and not again at the end."""
+        await self._instances.close(provider)
 
     async def owned(self, provider: GuardedProvider | None = None) -> list[str]:
         """Ids of the sandboxes of this trial that the provider lists, in order."""
         refs = await (self.provider if provider is None else provider).owned(self.run_id)
         return sorted(ref.id for ref in refs)
+
+    async def lists(self, when: str, *ids: str, provider: GuardedProvider | None = None) -> None:
+        """``CheckFailed`` unless the provider lists just these for this trial; its list may lag behind a little."""
+        until = time.monotonic() + self.slack_s
+        while True:
+            listed = await self.owned(provider)
+            if listed == sorted(ids):
+                return
+            expect(time.monotonic() < until, f"{when}, owned(run) gave {listed}; expected: {sorted(ids)}")
+            await asyncio.sleep(_BETWEEN_LISTS_S)
 
     async def sh(self, sandbox: GuardedSandbox, script: str, *arguments: str, stdin: bytes = b"") -> bytes:
         """Standard output of a shell script that must return 0."""

@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from ..errors import ProviderMissing, SandboxbenchError, UsageError
@@ -17,6 +16,7 @@ from ..load.guard import GuardedProvider
 from ..load.preflight import ask_provider, secrets_of
 from ..load.watchdog import Watchdog
 from ..model import Capabilities, Owner, SandboxRef
+from ..providers.protocol import Provider
 from ..providers.registry import Registry
 from ..records.redaction import hide
 from .check import Check, CheckFailed, NotInGuest, Trial
@@ -76,20 +76,17 @@ async def _run_check(registry: Registry, name: str, check: Check, timeout_s: flo
     async with AsyncExitStack() as stack:
         watchdog = Watchdog()
         stack.enter_context(watchdog.watching())
-
-        async def another() -> GuardedProvider:
-            return await stack.enter_async_context(_provider(registry, name, owner, timeout_s, watchdog))
-
-        provider = await another()
+        instances = _Instances(registry, name, owner, timeout_s, watchdog, stack)
+        provider = await instances.another()
         lacks = check.lacks(provider.capabilities)
         if lacks:
             return "left out", lacks
-        trial = Trial(provider, owner.run_id, another)
+        trial = Trial(provider, owner, instances)
         try:
             outcome, said = await _tried(check, trial)
-            left = await _clear(trial)
+            left = await instances.clear()
         except BaseException:
-            await _clear(trial)
+            await instances.clear()
             raise
         if left:
             return "failed", f"{said}; and {left}" if outcome == "failed" else left
@@ -113,42 +110,80 @@ async def _promise(check: Check, trial: Trial) -> None:
     await check.run(trial)
 
 
-@asynccontextmanager
-async def _provider(
-    registry: Registry, name: str, owner: Owner, timeout_s: float, watchdog: Watchdog
-) -> AsyncIterator[GuardedProvider]:
-    answer, provider = await ask_provider(registry, name)
-    if provider is None:
-        raise ProviderMissing(name, answer.reason, answer.cure)
-    try:
+class _Instances:
+    """The instances of the provider that one check uses, the first of them its own."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        name: str,
+        owner: Owner,
+        timeout_s: float,
+        watchdog: Watchdog,
+        stack: AsyncExitStack,
+    ) -> None:
+        self._registry = registry
+        self._name = name
+        self._owner = owner
+        self._timeout_s = timeout_s
+        self._watchdog = watchdog
+        self._stack = stack
+        self._made: list[tuple[GuardedProvider, str]] = []
+        self._closed: list[Provider] = []
+
+    async def another(self) -> GuardedProvider:
+        answer, provider = await ask_provider(self._registry, self._name)
+        if provider is None:
+            raise ProviderMissing(self._name, answer.reason, answer.cure)
+        self._stack.push_async_callback(self._close, provider)
         if not answer.ready:
-            raise ProviderMissing(name, answer.reason, answer.cure)
-        pulse = Pulse(timeout_s, watchdog.expect, watchdog.rest)
-        watchdog.rest()
-        yield GuardedProvider(provider, owner=owner, spec=registry.spec(name), timeout_s=timeout_s, pulse=pulse)
-    finally:
-        await bounded("aclose", provider.aclose(), timeout_s)
+            raise ProviderMissing(self._name, answer.reason, answer.cure)
+        self._watchdog.rest()
+        return self._guarded(provider, self._owner)
 
+    def other_run(self, provider: GuardedProvider, run_id: str) -> GuardedProvider:
+        return self._guarded(provider.unguarded, replace(self._owner, run_id=run_id))
 
-async def _clear(trial: Trial) -> str:
-    """Destroy what a check made, then look: a list may lag behind for some seconds. Returns what is left."""
-    failed = await trial.provider.destroy_all()
-    if failed:
-        return "; ".join(reason for _ref, reason in failed)
-    fresh = await trial.another()
-    left: Sequence[SandboxRef] = ()
-    for look in range(_LOOKS):
-        await asyncio.sleep(_BETWEEN_LOOKS_S if look else 0)
-        try:
-            left = await fresh.owned(trial.run_id)
-        except SandboxbenchError as error:
-            return f"what is left could not be listed: {describe(error)}"
-        if not left:
-            return ""
-    ids = ", ".join(ref.id for ref in left)
-    for ref in left:
-        try:
-            await fresh.destroy(ref)
-        except SandboxbenchError as error:
-            return f"left behind: {ids}, and not to be destroyed: {describe(error)}"
-    return f"left behind: {ids}"
+    async def close(self, provider: GuardedProvider) -> None:
+        await self._close(provider.unguarded)
+
+    async def _close(self, provider: Provider) -> None:
+        if not any(provider is closed for closed in self._closed):
+            self._closed.append(provider)
+            await bounded("aclose", provider.aclose(), self._timeout_s)
+
+    def _guarded(self, provider: Provider, owner: Owner) -> GuardedProvider:
+        pulse = Pulse(self._timeout_s, self._watchdog.expect, self._watchdog.rest)
+        self._watchdog.rest()
+        spec = self._registry.spec(self._name)
+        made = GuardedProvider(provider, owner=owner, spec=spec, timeout_s=self._timeout_s, pulse=pulse)
+        self._made.append((made, owner.run_id))
+        return made
+
+    async def clear(self) -> str:
+        """Destroy what the check made, then look: a list may lag behind for some seconds. Returns what is left."""
+        made, self._made = self._made, []
+        open_ = [one for one, _run in made if not any(one.unguarded is closed for closed in self._closed)]
+        failed = [reason for one in open_ for _ref, reason in await one.destroy_all()]
+        if failed:
+            return "; ".join(failed)
+        # Without labels another instance would see nothing.
+        first = made[0][0]
+        look = await self.another() if first.capabilities.labels else self._guarded(first.unguarded, self._owner)
+        runs = sorted({run for _one, run in made})
+        left: list[SandboxRef] = []
+        for turn in range(_LOOKS):
+            await asyncio.sleep(_BETWEEN_LOOKS_S if turn else 0)
+            try:
+                left = [ref for run in runs for ref in await look.owned(run)]
+            except SandboxbenchError as error:
+                return f"what is left could not be listed: {describe(error)}"
+            if not left:
+                return ""
+        ids = ", ".join(ref.id for ref in left)
+        for ref in left:
+            try:
+                await look.destroy(ref)
+            except SandboxbenchError as error:
+                return f"left behind: {ids}, and not to be destroyed: {describe(error)}"
+        return f"left behind: {ids}"
