@@ -90,9 +90,11 @@ def read_header(folder: Path) -> dict[str, Any]:
         raise UsageError(f"{path} is not a header of records: something in it is more than {_DEEPEST} deep")
     try:
         known = msgspec.convert(header, _Header)
-    except msgspec.ValidationError as error:
+    except (msgspec.ValidationError, ValueError) as error:  # ValueError: a text that UTF-8 cannot hold
         raise UsageError(f"{path} is not a header of records: {harmless(str(error))}") from None
     rows = sum(len(operations) for block in known.blocks for operations in block.asked.values())
+    if not rows:
+        raise UsageError(f"{path} is not a header of records: it plans no rows, so that there is nothing to report")
     if rows > MOST_ROWS:
         raise UsageError(f"{path} is not a header of records: it plans {rows} rows, and {MOST_ROWS} is the most")
     return header
