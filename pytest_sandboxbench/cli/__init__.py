@@ -1,6 +1,7 @@
 """The command ``sandboxbench``: what can run here, what a run measured, and the suites to edit.
 
-Exit status: 0; 1 for a report that lacks rows or a machine that is not ready; 4 for a mistake in what was typed.
+Exit status: 0; 1 for a check that failed, a report that lacks rows or a machine that is not ready; 4 for a mistake in
+what was typed; 130 after Ctrl-C in a check.
 """
 
 from __future__ import annotations
@@ -46,6 +47,24 @@ def main(argv: Sequence[str] | None = None) -> int:
     providers.add_argument("names", nargs="*", metavar="NAME", help="only these (default: all)")
     providers.set_defaults(run=_providers)
 
+    check = commands.add_parser("check", help="whether a provider keeps the promises of the protocol, as a card")
+    check.add_argument("name", nargs="?", metavar="NAME", help="the provider")
+    check.add_argument(
+        "-k", dest="text", action="append", default=[], metavar="TEXT", help="only checks with this in their name"
+    )
+    check.add_argument(
+        "--option",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="a setting, as in pyproject.toml",
+    )
+    check.add_argument(
+        "--timeout", type=_seconds, default=30.0, metavar="S", help="deadline of each call (default: 30)"
+    )
+    check.add_argument("--list", action="store_true", help="print all checks with their promises, as Markdown")
+    check.set_defaults(run=_check)
+
     doctor = commands.add_parser("doctor", help="whether this machine can measure, and what would disturb it")
     doctor.set_defaults(run=_doctor)
 
@@ -90,6 +109,22 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"sandboxbench: {error}", file=sys.stderr)
         return USAGE
     return status
+
+
+def _seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < 1e9:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0; write for example 30 or 0.5")
+    return value
+
+
+def _check(arguments: argparse.Namespace) -> int:
+    from .check import run
+
+    return run(arguments)
 
 
 def _providers(arguments: argparse.Namespace) -> int:

@@ -1,0 +1,137 @@
+"""``sandboxbench check NAME``: each promise of the protocol tried on a provider, one after another, and a card."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import shutil
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from ..compliance.check import Check
+from ..compliance.checks import CHECKS
+from ..compliance.run import Verdict, run_check
+from ..errors import ProviderMissing, UsageError
+from ..load.deadlines import bounded, describe
+from ..load.preflight import PREFLIGHT_S, ask_provider, secrets_of
+from ..model import Capabilities, Preflight
+from ..providers.registry import Registry
+from ..records.redaction import hide
+from ..report.text import clip, harmless
+from .card import Card, Line, listing
+
+__all__ = ["run"]
+
+_INTERRUPTED = 130
+_COLOURS = {"head": "1", "good": "32", "bad": "31"}
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Status 0 when everything passed, 1 when something failed or the provider cannot run here, 130 after Ctrl-C."""
+    if arguments.list:
+        if arguments.name is not None:
+            raise UsageError("--list prints all checks, of no provider: leave the name out")
+        print(listing(_chosen(arguments.text)), end="")
+        return 0
+    name: str | None = arguments.name
+    if name is None:
+        raise UsageError(f"name a provider to check; there are: {', '.join(Registry(Path.cwd()).names)}")
+    registry = Registry(Path.cwd(), [(name, *_setting(text)) for text in arguments.option])
+    kind = registry.kind(name)
+    registry.spec(name)
+    chosen = _chosen(arguments.text)
+    started = time.monotonic()
+    verdicts: list[Verdict] = []
+    try:
+        answer, can = asyncio.run(_introduce(registry, name))
+        if can is None:
+            print(f"sandboxbench: {name} is not ready: {harmless(f'{answer.reason}. {answer.cure}')}", file=sys.stderr)
+            return 1
+        try:
+            _run_all(registry, name, chosen, arguments.timeout, verdicts)
+        except KeyboardInterrupt:
+            pass
+    except KeyboardInterrupt:
+        print("sandboxbench: interrupted before the first check", file=sys.stderr)
+        return _INTERRUPTED
+    card = Card(name, kind, answer.facts, can, verdicts, len(chosen), len(CHECKS), time.monotonic() - started)
+    _print(card.lines(_width()))
+    if len(verdicts) < len(chosen):
+        return _INTERRUPTED
+    return 1 if card.failed else 0
+
+
+def _chosen(texts: Sequence[str]) -> list[Check]:
+    """The checks with one of these texts in their name; all without a text."""
+    found = [check for check in CHECKS if not texts or any(text.lower() in str(check).lower() for text in texts)]
+    if not found:
+        groups = ", ".join(dict.fromkeys(check.group for check in CHECKS))
+        raise UsageError(
+            f"no check has {' or '.join(map(repr, texts))} in its name; their groups are {groups}, "
+            "and `sandboxbench check --list` prints all"
+        )
+    return found
+
+
+def _setting(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not (equals and key):
+        raise UsageError(f"--option {hide(text)!r} is not KEY=VALUE; write for example --option memory_mib=512")
+    return key, value
+
+
+async def _introduce(registry: Registry, name: str) -> tuple[Preflight, Capabilities | None]:
+    """What a provider says of itself, and what it declares; None when it cannot run here."""
+    answer, provider = await ask_provider(registry, name)
+    if provider is None:
+        return answer, None
+    try:
+        can = provider.capabilities
+        if not isinstance(can, Capabilities):
+            raise TypeError(f"capabilities is {type(can).__name__}, not pytest_sandboxbench.model.Capabilities")
+    except Exception as error:
+        said = hide(describe(error), secrets_of(registry))
+        return Preflight(False, said, "a provider declares what it can do: docs/providers.md"), None
+    finally:
+        try:
+            await bounded("aclose", provider.aclose(), PREFLIGHT_S)
+        except Exception:
+            pass  # each check closes its own, and fails where that fails
+    return answer, can if answer.ready else None
+
+
+def _run_all(registry: Registry, name: str, checks: Sequence[Check], timeout_s: float, into: list[Verdict]) -> None:
+    """One after another. Ctrl-C cancels the one that runs, which destroys what it made, and comes out of here."""
+    with asyncio.Runner() as runner:
+        try:
+            for number, check in enumerate(checks, 1):
+                failed = sum(verdict.outcome == "failed" for verdict in into)
+                _progress(f"{number} of {len(checks)}{f', {failed} failed' if failed else ''}: {check}")
+                try:
+                    into.append(runner.run(run_check(registry, name, check, timeout_s)))
+                except ProviderMissing as error:
+                    into.append(Verdict(check, "failed", str(error), 0.0))  # it was ready when it was asked
+        finally:
+            _progress("")
+
+
+def _progress(text: str) -> None:
+    if sys.stderr is not None and sys.stderr.isatty():
+        sys.stderr.write(f"\r\x1b[2K{clip(text, _width() - 1)}")
+        sys.stderr.flush()
+
+
+def _width() -> int:
+    return min(100, max(60, shutil.get_terminal_size().columns))
+
+
+def _print(lines: Iterable[Line]) -> None:
+    plain = (
+        sys.stdout is None or not sys.stdout.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    )
+    for line in lines:
+        colour = "" if plain else _COLOURS.get(line.kind, "")
+        print(f"\x1b[{colour}m{line.text}\x1b[0m" if colour else line.text)
