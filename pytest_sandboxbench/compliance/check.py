@@ -4,18 +4,31 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Literal, Protocol
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Protocol, TypeVar
 
 from ..errors import SandboxbenchError, SandboxError
-from ..load.deadlines import describe
+from ..load.deadlines import describe, forget
 from ..load.guard import GuardedProvider, GuardedSandbox
 from ..load.lanes import until_ready
 from ..model import Capabilities, Owner, SandboxSpec
 
-__all__ = ["Check", "CheckFailed", "Instances", "NotInGuest", "Raised", "Trial", "check", "expect", "raises", "shown"]
+__all__ = [
+    "Check",
+    "CheckFailed",
+    "Instances",
+    "NotInGuest",
+    "Raised",
+    "Trial",
+    "check",
+    "cut_short",
+    "expect",
+    "moments",
+    "raises",
+    "shown",
+]
 
 Need = Literal[
     "exec", "files", "labels", "memory_mib", "network_off", "one_shot", "pause", "pids", "shell", "stream", "vcpus"
@@ -32,7 +45,10 @@ _LACKS: Mapping[str, str] = {
     "stream": "cannot stream",
 }
 _LIMITS = ("vcpus", "memory_mib", "pids")
+_SHORT = 50
 _BETWEEN_LISTS_S = 0.1
+
+T = TypeVar("T")
 
 
 class CheckFailed(SandboxbenchError):
@@ -138,6 +154,16 @@ class Trial:
             expect(time.monotonic() < until, f"{when}, owned(run) gave {listed}; expected: {sorted(ids)}")
             await asyncio.sleep(_BETWEEN_LISTS_S)
 
+    def room(self, sandboxes: int) -> None:
+        """``NotInGuest`` unless so many sandboxes may exist at once."""
+        most = self.can.max_live
+        if most is not None and most < sandboxes:
+            raise NotInGuest(f"holds {most} at once, and this takes {sandboxes}")
+
+    def asking(self, **changes: Any) -> SandboxSpec:
+        """The spec of this instance with some fields changed."""
+        return replace(self.provider.spec, **changes)
+
     async def sh(self, sandbox: GuardedSandbox, script: str, *arguments: str, stdin: bytes = b"") -> bytes:
         """Standard output of a shell script that must return 0."""
         result = await sandbox.exec(["sh", "-c", script, "sh", *arguments], stdin=stdin)
@@ -157,10 +183,55 @@ def expect(truth: bool, said: str) -> None:
         raise CheckFailed(said)
 
 
+def expect_same(what: str, got: bytes, wanted: bytes) -> None:
+    """``CheckFailed`` unless they are equal; of long ones the message shows the place where they part."""
+    if got == wanted:
+        return
+    if max(len(got), len(wanted)) <= _SHORT:
+        raise CheckFailed(f"{what}: expected {shown(wanted)}, got {shown(got)}")
+    at = 0
+    for step in (1 << 16, 1 << 8, 1):
+        while at < len(wanted) and got[at : at + step] == wanted[at : at + step]:
+            at += step
+    raise CheckFailed(
+        f"{what}: expected {len(wanted)} bytes, got {len(got)}; from byte {at} on "
+        f"{shown(wanted[at : at + _SHORT])} was expected, {shown(got[at : at + _SHORT])} came"
+    )
+
+
 def shown(data: bytes | str, most: int = 200) -> str:
     """Data from a guest for a message: short, printable, with its length where it is cut."""
     text = ascii(data)
     return text if len(text) <= most else f"{text[:most]}... ({len(data)} in all)"
+
+
+async def cut_short(what: str, call: Coroutine[Any, Any, T], after_s: float, within_s: float) -> T | None:
+    """Cancel a call after so many seconds. Its result where it was done by then or did not care, else ``None``.
+
+    ``CheckFailed`` when it takes longer than ``within_s`` to end, or raises what is no error of a provider.
+    """
+    task = asyncio.ensure_future(call)
+    await asyncio.sleep(after_s)
+    task.cancel()
+    try:
+        await asyncio.wait({task}, timeout=within_s)
+        expect(task.done(), f"{what}, cancelled after {after_s:.3f} s, was still under way {within_s:g} s later")
+    finally:
+        if not task.done():
+            forget(task)
+    if task.cancelled():
+        return None
+    error = task.exception()
+    if error is None:
+        return task.result()
+    said = f"{what}, cancelled after {after_s:.3f} s, raised {type(error).__name__}: {describe(error)}"
+    expect(isinstance(error, SandboxError), said)
+    return None
+
+
+def moments(seconds: float) -> tuple[float, ...]:
+    """When to cancel what takes so long: at once, along the way, and just about its end."""
+    return (0.0, *(seconds * part for part in (0.1, 0.3, 0.5, 0.7, 0.9, 1.0)))
 
 
 class Raised:
