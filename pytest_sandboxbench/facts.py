@@ -89,10 +89,11 @@ def load_average() -> list[float] | None:
 
 
 def process_start(pid: int) -> str:
-    """Start time of a process in clock ticks since boot, as text; empty where /proc does not tell."""
+    """Start time of a process in clock ticks since boot, as text; empty where it has ended, or /proc does not tell."""
     stat = _read(f"/proc/{pid}/stat")
     # The name in parentheses may hold spaces and parentheses; the 22nd field counts from the last one.
-    return stat.rpartition(")")[2].split()[19] if stat else ""
+    fields = stat.rpartition(")")[2].split()
+    return fields[19] if fields and fields[0] not in "ZX" else ""
 
 
 def _versions() -> Mapping[str, str]:

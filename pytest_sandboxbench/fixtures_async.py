@@ -20,9 +20,10 @@ __all__: list[str] = []
 async def _sandboxbench_measuring(request: pytest.FixtureRequest) -> AsyncIterator[Measuring]:
     session = session_of(request.config)
     measuring = session.start()
+    session.news.reaped(await measuring.reap(), own=False)
     yield measuring
     await measuring.aclose()
-    session.tell()
+    session.news.tell()
 
 
 @pytest_asyncio.fixture(loop_scope="session")

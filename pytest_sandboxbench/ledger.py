@@ -4,12 +4,11 @@ One file a process, in the user's state folder, named after its owner; one JSON 
 the kernel. The file is locked for as long as its process lives, and gone once all that it made is. What a reader finds
 unlocked was left by the dead (:mod:`.reaping`).
 
-``{"can": NAME, "kind", "options", "labels"}``   how to make the provider again; settings that are secrets are left out
+``{"can": NAME, "kind", "options", "labels"}``   how to make the provider again, without its secrets
 ``{"making": NAME, "n"}``                         about to create so many; written before
 ``{"made": NAME, "id", "details"}``               one of those, by its id
-``{"none": NAME, "n"}``                           creates that surely came to nothing
-``{"over": NAME, "n"}``                           creates of which the sandboxes are gone, without ever a ``made`` line
-``{"gone": NAME, "id"}``                          destroyed
+``{"over": NAME, "n"}``                           so many of those came to nothing, or are gone again
+``{"gone": NAME, "id"}``                          one with a ``made`` line is destroyed
 """
 
 from __future__ import annotations
@@ -19,8 +18,9 @@ import os
 import stat
 import sys
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -83,51 +83,60 @@ def standing(owner: Owner) -> str:
 class Ledger:
     """The book of one process. Nothing is on disk before the first create, and nothing after a clean end.
 
-    ``problem`` says why it cannot be written, empty while it can. Then what is made is found by its labels only, and
-    for providers that have none :meth:`making` raises ``OSError``.
+    Only :meth:`making` writes at once, and :meth:`made` for a sandbox to which no label leads back; the rest is written
+    by :meth:`settle`, outside of what is timed. ``hide`` takes the secrets out of what is written.
+    ``problem`` says why nothing can be written, empty while it can be.
     """
 
-    def __init__(self, folder: Path, owner: Owner) -> None:
+    def __init__(self, folder: Path, owner: Owner, hide: Callable[[Any], Any] = lambda data: data) -> None:
         self.owner = owner
         self.problem = ""
         self.live: dict[tuple[str, str], SandboxRef] = {}
         """Sandboxes that exist, by provider and id."""
-        self.unknown: dict[str, int] = {}
-        """Creates by provider whose outcome is not known (yet)."""
+        self.unknown: Counter[str] = Counter()
+        """Creates by provider of which nobody knows (yet) what came."""
         self._path = folder / f"{quote(owner.label(), safe='')}{_SUFFIX}"
+        self._hide = hide
+        self._introduced: dict[str, bytes] = {}
         self._labels: dict[str, bool] = {}
         self._written: set[tuple[str, str]] = set()
+        self._over: Counter[str] = Counter()
+        self._gone: list[tuple[str, str]] = []
         self._descriptor: int | None = None
 
     def can(self, name: str, kind: str, options: Mapping[str, Any], *, labels: bool) -> None:
-        """How to make the provider again; said once, before its first create."""
-        if name not in self._labels:
-            self._labels[name] = labels
-            self._append({"can": name, "kind": kind, "options": dict(options), "labels": labels})
+        """How to make the provider again. Without this, nothing of it is booked: it dies with the process."""
+        self._labels[name] = labels
+        self._introduced[name] = self._line({"can": name, "kind": kind, "options": dict(options), "labels": labels})
 
     def making(self, name: str, number: int = 1) -> None:
-        """So many creates are about to start. On disk when it returns."""
-        self.unknown[name] = self.unknown.get(name, 0) + number
-        self._append({"making": name, "n": number})
-        if self.problem and not self._labels.get(name, False):
-            raise OSError(self.problem)
+        """So many creates are about to start. On disk when it returns.
 
-    def made(self, ref: SandboxRef, *, now: bool = True) -> None:
-        """One of those creates gave this sandbox. ``now`` false keeps the line back until :meth:`settle`.
-
-        A sandbox without labels is written down at once: nothing else leads back to it.
+        ``OSError`` when it is not, for a provider without labels: nothing would lead to what it makes.
         """
-        key = (ref.provider, ref.id)
-        self.live[key] = ref
-        self.unknown[ref.provider] = max(0, self.unknown.get(ref.provider, 0) - 1)
-        if now or not self._labels.get(ref.provider, False):
-            self._write_made(ref)
+        if name not in self._labels:
+            return
+        introduced = self._introduced.pop(name, b"")
+        self._append(b"".join(self._overs()) + introduced + self._line({"making": name, "n": number}))
+        if self.problem and not self._labels[name]:
+            raise OSError(self.problem)
+        self.unknown[name] += number
 
-    def none(self, name: str, number: int = 1) -> None:
-        """So many creates surely gave no sandbox: rejected, failed, or never asked for."""
-        if number:
-            self.unknown[name] = max(0, self.unknown.get(name, 0) - number)
-            self._append({"none": name, "n": number})
+    def made(self, ref: SandboxRef) -> None:
+        """One of those creates gave this sandbox."""
+        name = ref.provider
+        if name not in self._labels or (name, ref.id) in self.live:
+            return
+        self.live[name, ref.id] = ref
+        self._account(name, 1)
+        if not self._labels[name]:
+            self._append(self._made(ref))
+
+    def over(self, name: str, number: int = 1) -> None:
+        """Nothing is left, for sure, of so many creates of which nothing was known."""
+        number = min(number, self.unknown[name])
+        self._account(name, number)
+        self._over[name] += number
 
     def gone(self, ref: SandboxRef) -> None:
         """It is destroyed."""
@@ -136,42 +145,61 @@ class Ledger:
             return
         if key in self._written:
             self._written.discard(key)
-            self._append({"gone": ref.provider, "id": ref.id})
+            self._gone.append(key)
         else:
-            self._append({"over": ref.provider, "n": 1})
+            self._over[ref.provider] += 1
 
     def settle(self) -> None:
-        """Write down what was kept back and is still there."""
-        for key, ref in self.live.items():
-            if key not in self._written:
-                self._write_made(ref)
+        """Write down what came of the creates since the last time, and what of it is still there.
+
+        Where labels lead to what is left, that something is over can wait for the next line.
+        """
+        lines = [self._line({"gone": name, "id": id_}) for name, id_ in self._gone]
+        lines += [self._made(ref) for key, ref in self.live.items() if key not in self._written]
+        self._gone.clear()
+        if lines or not all(self._labels[name] for name in self._over):
+            self._append(b"".join([*self._overs(), *lines]))
+
+    def _overs(self) -> list[bytes]:
+        lines = [self._line({"over": name, "n": number}) for name, number in self._over.items() if number]
+        self._over.clear()
+        return lines
 
     def close(self) -> None:
         """The end of the process's run: without anything left or unknown, the file goes."""
         if self._descriptor is None:
             return
-        if not self.live and not any(self.unknown.values()):
-            self._path.unlink(missing_ok=True)
-        else:
+        if self.live or any(self.unknown.values()):
             self.settle()
+        else:
+            with suppress(OSError):
+                self._path.unlink()
         os.close(self._descriptor)
         self._descriptor = None
 
-    def _write_made(self, ref: SandboxRef) -> None:
-        self._written.add((ref.provider, ref.id))
-        self._append({"made": ref.provider, "id": ref.id, "details": dict(ref.details)})
+    def _account(self, name: str, number: int) -> None:
+        self.unknown[name] = max(0, self.unknown[name] - number)
 
-    def _append(self, line: Mapping[str, Any]) -> None:
+    def _made(self, ref: SandboxRef) -> bytes:
+        self._written.add((ref.provider, ref.id))
+        return self._line({"made": ref.provider, "id": ref.id, "details": dict(ref.details)})
+
+    def _line(self, line: Mapping[str, Any]) -> bytes:
+        return json.dumps(self._hide(line)).encode() + b"\n"
+
+    def _append(self, text: bytes) -> None:
         if self.problem:
             return
         try:
             if self._descriptor is None:
                 self._descriptor = _open(self._path)
-            text = json.dumps(line).encode() + b"\n"
             if os.write(self._descriptor, text) != len(text):
                 raise OSError("the disk is full")
         except OSError as error:
-            self.problem = f"the ledger cannot be written: {self._path.parent}: {error.strerror or error}"
+            self.problem = (
+                f"the ledger cannot be written: {self._path.parent}: {error.strerror or error}; "
+                "XDG_STATE_HOME names another place"
+            )
 
 
 def _open(path: Path) -> int:
@@ -275,8 +303,6 @@ def _take_in(made: dict[str, Made], line: Mapping[str, Any]) -> None:
         one = made[line["made"]]
         one.live[str(line["id"])] = SandboxRef(str(line["made"]), str(line["id"]), _details(line["details"]))
         one.unknown = max(0, one.unknown - 1)
-    elif "none" in line:
-        made[line["none"]].unknown = max(0, made[line["none"]].unknown - _count(line))
     elif "over" in line:
         made[line["over"]].unknown = max(0, made[line["over"]].unknown - _count(line))
     elif "gone" in line:

@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
-import asyncio
-import os
 import secrets
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from . import __version__
+from .clearing import Cleared, clear
 from .clock import now_ns
-from .facts import guest_command, host_facts, load_average, parse_guest, process_start
+from .facts import guest_command, host_facts, load_average, parse_guest
+from .ledger import Ledger, folder_of_user, this_process
 from .load.block import Block, BlockPlan, BlockRunner, Left
 from .load.deadlines import Pulse, bounded, describe
 from .load.guard import GuardedProvider, GuardedSandbox
 from .load.operations import OPERATIONS, Scenario
 from .load.preflight import ask, ask_provider, secrets_of
 from .load.watchdog import Watchdog
-from .model import Owner, Preflight, Sample, SandboxRef, SandboxSpec
+from .model import Preflight, Sample, SandboxRef, SandboxSpec
 from .providers.protocol import Limited, Provider
 from .providers.registry import Registry
+from .reaping import Reaped, reap_ledgers
 from .records.redaction import hide, hide_arguments, redact
 from .records.schema import SCHEMA, encode, lines
 from .records.spool import Spool, write_header
@@ -35,9 +36,6 @@ FLOOR = "null"
 
 _LOCAL_ROUNDS = 60  # an upper bound for a 95th percentile needs 59
 _HOSTED_ROUNDS = 10
-
-_LOOKS = 5
-_BETWEEN_LOOKS_S = 0.4
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +93,8 @@ class Measuring:
         self.folder = folder
         self.left: list[Left] = []
         self.problem = ""
-        self.owner = Owner(
-            run_id, os.uname().nodename if hasattr(os, "uname") else "", os.getpid(), process_start(os.getpid())
-        )
+        self.owner = this_process(run_id)
+        self.ledger = Ledger(folder_of_user(), self.owner, lambda data: redact(data, self._secrets))
         self.header: dict[str, Any] = {
             "schema": SCHEMA,
             "version": __version__,
@@ -131,6 +128,9 @@ class Measuring:
             return answer
         self._specs[name] = self._registry.spec(name)
         self._providers[name] = provider
+        can = provider.capabilities
+        if can.labels or can.isolation != "scripted":  # a script without a shared state ends with its process
+            self.ledger.can(name, self._registry.kind(name), self._registry.options(name), labels=can.labels)
         if answer.ready:
             self.header["providers"][name] = self._describe(name, provider, answer)
         return answer
@@ -171,6 +171,7 @@ class Measuring:
             spec=self._specs[name],
             timeout_s=timeout_s,
             pulse=Pulse(timeout_s, self._watchdog.expect, self._watchdog.rest),
+            ledger=self.ledger,
         )
 
     def watching(self) -> AbstractContextManager[None]:
@@ -260,12 +261,14 @@ class Measuring:
             self,
             self._look,
             self._watchdog,
+            self.ledger,
         )
         started = time.monotonic()
         try:
             await runner.run(block)
             record["complete"] = True
             await self._look_apart(block)
+            await self._find_late(block)
         finally:
             record["wall_s"] = round(time.monotonic() - started, 3)
             self._write_header()
@@ -325,7 +328,18 @@ class Measuring:
             for ref, reason in await provider.destroy_all():
                 self.leak(Left(ref, reason))
 
+    async def _find_late(self, block: Block) -> None:
+        """A create that timed out on our side may have made something all the same: it would count against a quota."""
+        for name in block.providers:
+            if self.ledger.unknown[name]:
+                with self._watchdog.watching():
+                    await self._clear(name)
+
     # -- the end
+
+    async def reap(self) -> Reaped:
+        """Destroy what earlier runs of this user left, where their processes are dead."""
+        return await reap_ledgers(self._registry, folder_of_user(), timeout_s=self._settings.timeout_s)
 
     async def aclose(self) -> None:
         """Destroy what this run still owns, close the clients, finish the records."""
@@ -339,47 +353,38 @@ class Measuring:
         if self.header["blocks"]:
             self._write_header()
         self._spool.close()
-        self.problem = self._spool.problem or self.problem
+        self.ledger.close()
+        self.problem = self._spool.problem or self.problem or self.ledger.problem
 
     async def _close(self, name: str, provider: Provider) -> None:
-        timeout_s = self._settings.timeout_s
-        guarded = self.guarded(name)
         # What a block could not destroy is tried once more: only what is left in the end is a leak.
-        again = [left.ref for left in self.left if left.ref.provider == name]
-        guarded.live.update((ref.id, ref) for ref in again)
-        self.left = [left for left in self.left if left.ref not in again]
-        listed = await self._owned(name, provider)
-        guarded.live.update((ref.id, ref) for ref in listed)
-        for ref, reason in await guarded.destroy_all():
-            self.leak(Left(ref, reason))
-        if listed:
-            await self._look_again(name, provider)
+        again = [left.ref for left in self.left if left.ref.provider == name and left.ref.id != "?"]
+        self.left = [left for left in self.left if left.ref.provider != name]
+        known = {ref.id: ref for ref in again} | {ref.id: ref for (n, _), ref in self.ledger.live.items() if n == name}
+        cleared = await self._clear(name, known.values(), late=self.ledger.unknown[name])
+        can = provider.capabilities
+        if cleared.is_clean and can.labels and not can.hosted:
+            self.ledger.over(name, self.ledger.unknown[name])
         try:
-            self._watchdog.expect(time.monotonic() + timeout_s)
-            await bounded("aclose", provider.aclose(), timeout_s)
+            self._watchdog.expect(time.monotonic() + self._settings.timeout_s)
+            await bounded("aclose", provider.aclose(), self._settings.timeout_s)
         except Exception as error:
             self.problem = self.problem or hide(f"{name} did not close: {describe(error)}", self._secrets)
 
-    async def _owned(self, name: str, provider: Provider) -> Sequence[SandboxRef]:
-        timeout_s = self._settings.timeout_s
-        try:
-            self._watchdog.expect(time.monotonic() + timeout_s)
-            return await bounded("owned", provider.owned(self.run_id), timeout_s)
-        except Exception as error:
-            self.leak(Left(SandboxRef(name, "?"), f"what is left could not be listed: {describe(error)}"))
-            return ()
-
-    async def _look_again(self, name: str, provider: Provider) -> None:
-        """A provider may call gone what lives on. Its list may lag behind, too: it gets some time."""
-        known = {left.ref.id for left in self.left}
-        still: list[SandboxRef] = []
-        for look in range(_LOOKS):
-            await asyncio.sleep(_BETWEEN_LOOKS_S if look else 0)
-            still = [ref for ref in await self._owned(name, provider) if ref.id not in known]
-            if not still:
-                return
-        for ref in still:
-            self.leak(Left(ref, "it was destroyed, says the provider, and still lists it"))
+    async def _clear(self, name: str, known: Iterable[SandboxRef] = (), *, late: int = 0) -> Cleared:
+        """Destroy what is known and what the provider lists as ours; without ``known``, of that what is nobody's."""
+        known = list(known)
+        booked = set(self.ledger.live)
+        live = {id_ for (n, id_) in booked if n == name} - {ref.id for ref in known}
+        cleared = await clear(self.guarded(name), self.owner, known, spare=live, late=late)
+        for ref, reason in cleared.left:
+            self.leak(Left(ref, reason))
+        for ref in cleared.destroyed:
+            if (name, ref.id) not in booked:
+                self.ledger.made(ref)
+                self.ledger.gone(ref)
+        self.ledger.settle()
+        return cleared
 
     def _write_header(self) -> None:
         self.problem = write_header(self.folder, self.header) or self.problem

@@ -132,10 +132,13 @@ class _Results:
 
             session_of(self._config).receive(report, payload)
 
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
-        if (benches := self._config.stash.get(SESSION, None)) is not None:
-            session.exitstatus = benches.exit_status(exitstatus)
+    # Innermost: what ends the tests' fixtures is inside, the terminal's summary is not.
+    @pytest.hookimpl(wrapper=True, trylast=True)
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> Generator[None, Any, Any]:
+        benches = self._config.stash.get(SESSION, None)
+        if benches is None:
+            return (yield)
+        return (yield from benches.finish(session, exitstatus))
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:

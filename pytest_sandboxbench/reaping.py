@@ -8,13 +8,13 @@ named.
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from .clearing import Cleared, clear
 from .errors import SandboxbenchError, UsageError
 from .ledger import Book, Made, books, standing, taken
 from .load.deadlines import Pulse, bounded, describe
@@ -31,8 +31,6 @@ __all__ = ["Found", "Reaped", "Survey", "reap", "reap_ledgers", "survey"]
 _LATE_S = 600.0
 """A hosted provider may finish a create this long after whoever asked is gone: its ledger is kept, to look again."""
 
-_LOOKS = 5
-_BETWEEN_LOOKS_S = 0.4
 _NOBODY = Owner("reap", "", 0, "")
 
 
@@ -136,8 +134,7 @@ async def reap(
                 reaped.problems.append(f"{name} could not be listed: {describe(error)}")
                 continue
             for owner, refs in _by_owner(found, here_only=provider.capabilities.hosted, named=run_id is not None):
-                if await _destroy(provider, refs, owner, reaped):
-                    await _look_again(provider, owner, reaped)
+                _note(await clear(provider, owner, refs), owner, reaped)
     return reaped
 
 
@@ -251,54 +248,17 @@ async def _clear(book: Book, instances: _Instances, reaped: Reaped) -> bool:
             reaped.problems.append(f"what run {book.owner.run_id} left is not destroyed: {instances.problems[name]}")
             done = False
             continue
-        refs = dict(made.live)
-        try:
-            if made.labels:
-                refs |= {ref.id: ref for ref in await _owned_by(provider, book.owner)}
-            gone = await _destroy(provider, refs.values(), book.owner, reaped)
-            if made.labels and refs:
-                gone = await _look_again(provider, book.owner, reaped) and gone
-        except SandboxbenchError as error:
-            reaped.problems.append(
-                f"what run {book.owner.run_id} left on {name} could not be listed: {describe(error)}"
-            )
-            gone = False
+        clean = _note(await clear(provider, book.owner, made.live.values()), book.owner, reaped)
         if made.unknown and not made.labels:
             reaped.unknown.append((name, made.unknown, book.owner.run_id))
-            gone = False
+            clean = False
         if made.unknown and provider.capabilities.hosted and book.age_s < _LATE_S:
-            gone = False
-        done = done and gone
+            clean = False
+        done = done and clean
     return done
 
 
-async def _owned_by(provider: GuardedProvider, owner: Owner) -> list[SandboxRef]:
-    label = owner.label()
-    return [ref for ref in await provider.owned(owner.run_id) if ref.details.get("owner", label) == label]
-
-
-async def _destroy(provider: GuardedProvider, refs: Iterable[SandboxRef], owner: Owner, reaped: Reaped) -> bool:
-    provider.live = {ref.id: ref for ref in refs}
-    listed = list(provider.live.values())
-    left = await provider.destroy_all()
-    reaped.left += left
-    kept = {ref.id for ref, _reason in left}
-    reaped.destroyed += [Found(ref, owner, standing(owner)) for ref in listed if ref.id not in kept]
-    return not left
-
-
-async def _look_again(provider: GuardedProvider, owner: Owner, reaped: Reaped) -> bool:
-    """A provider may call gone what lives on, and its list may lag behind."""
-    still: list[SandboxRef] = []
-    for look in range(_LOOKS):
-        await asyncio.sleep(_BETWEEN_LOOKS_S if look else 0)
-        still = await _owned_by(provider, owner)
-        if not still:
-            return True
-    known = {ref.id for ref, _reason in reaped.left}
-    for ref in still:
-        if ref.id not in known:
-            reaped.left.append((ref, "it was destroyed, says the provider, and still lists it"))
-    gone = {ref.id for ref in still}
-    reaped.destroyed = [found for found in reaped.destroyed if found.ref.id not in gone]
-    return False
+def _note(cleared: Cleared, owner: Owner, reaped: Reaped) -> bool:
+    reaped.left += cleared.left
+    reaped.destroyed += [Found(ref, owner, standing(owner)) for ref in cleared.destroyed]
+    return cleared.is_clean

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -14,6 +15,7 @@ from .baseline.bridge import PublishedSeries, Wishes, check_collection, mark_ite
 from .bench import SandboxBench
 from .errors import UsageError
 from .identity import check_writable, hide_from_git, share
+from .ledger import books, folder_of_user
 from .load.gang import say
 from .load.operations import OPERATIONS, Scenario, shown_operations
 from .load.preflight import secrets_of
@@ -21,13 +23,15 @@ from .markers import read
 from .measuring import Measuring, Settings
 from .model import Preflight
 from .naming import block_id, is_coroutine, is_ours, is_parametrized, measures, variants
+from .news import News
 from .providers.registry import Registry
 from .records.redaction import hide_values, redact
 from .records.schema import Row
 from .records.series import Series, SeriesTable
 from .report.progress import Progress
 from .report.published import extra_info, figures
-from .stash import NEWS, PAYLOAD, SESSION, WISHES
+from .stash import PAYLOAD, SESSION, WISHES
+from .termination import Termination
 
 __all__ = ["BenchSession", "provider_name", "session_of"]
 
@@ -56,8 +60,9 @@ class BenchSession:
         self.results = SeriesTable()
         self.header: dict[str, Any] = {}
         self.measuring: Measuring | None = None
+        self.news = News(config)
+        self.termination = Termination()
         self.selected = 0
-        self._absent: dict[str, tuple[str, str]] = {}
         self._registry: Registry | None = None
         self._secrets: tuple[str, ...] | None = None
         self._shared: Mapping[str, str] | None = getattr(config, "workerinput", {}).get("sandboxbench")
@@ -170,6 +175,7 @@ class BenchSession:
 
     def start(self) -> Measuring:
         """Make the measuring part, in the process that measures."""
+        self.termination.install()
         config, wishes = self.config, self.wishes
         worker = getattr(config, "workerinput", {}).get("workerid", "")
         settings = Settings(
@@ -185,7 +191,7 @@ class BenchSession:
         folder = Path(self.shared["records"])
         if options.get(config, "records") is None:
             hide_from_git(folder.parent)
-        measuring = self.measuring = Measuring(
+        measuring = self.measuring = self.news.measuring = Measuring(
             self.registry,
             settings,
             run_id=self.shared["run_id"],
@@ -249,7 +255,7 @@ class BenchSession:
             text = measuring.last_block
             self._measured[id_] = self.absorb(text)
             node.stash[PAYLOAD] = {"rows": text.decode("ascii", "backslashreplace")}
-            self.tell()
+            self.news.tell()
 
     def _claim(self, node: pytest.Item, id_: str, level: int, scenario: Scenario) -> None:
         """No two benches of somebody's own give one series: their samples would be mixed."""
@@ -266,42 +272,13 @@ class BenchSession:
 
     def missing(self, node: pytest.Item, name: str, answer: Preflight) -> NoReturn:
         """A provider cannot run here: a skip with its cure, a failure under --sandbox-strict."""
-        self._absent[name] = (answer.reason, answer.cure)
-        self.tell()
+        self.news.missing(name, answer.reason, answer.cure)
         text = f"{name} is not ready: {answer.reason}. {answer.cure}"
         if options.strict(self.config):
             pytest.fail(text, pytrace=False)
         pytest.skip(text)
 
     # -- results
-
-    def tell(self) -> None:
-        """In a worker: let the controller know what else is to be shown, also when no report follows."""
-        say(self.config, "news", {"absent": self.absent, "left": self.left, "problem": self.problem})
-
-    def _news(self, subject: str) -> list[Any]:
-        return [news[subject] for news in self.config.stash.get(NEWS, {}).values()]
-
-    @property
-    def absent(self) -> dict[str, tuple[str, str]]:
-        """Providers that cannot run here: name -> (reason, cure)."""
-        merged = dict(self._absent)
-        for absent in self._news("absent"):
-            merged.update(absent)
-        return merged
-
-    @property
-    def left(self) -> list[tuple[str, str, str]]:
-        """Sandboxes that could not be destroyed: (provider, id, reason)."""
-        own = self.measuring.left if self.measuring is not None else []
-        found = [(left.ref.provider, left.ref.id, left.reason) for left in own]
-        return found + [left for lefts in self._news("left") for left in lefts]
-
-    @property
-    def problem(self) -> str:
-        """What went wrong with the records, empty for nothing."""
-        own = self.measuring.problem if self.measuring is not None else ""
-        return next(filter(None, (own, *self._news("problem"))), "")
 
     def absorb(self, text: bytes) -> list[str]:
         """Take samples in; returns the keys of their series."""
@@ -364,10 +341,41 @@ class BenchSession:
         run = self.header.get("folder")
         return Path(run) if run else None
 
+    def finish(self, session: pytest.Session, status: int) -> Generator[None, Any, Any]:
+        """Around the end of the session, in which fixtures end, and with them all sandboxes."""
+        session.exitstatus = self.exit_status(status)
+        try:
+            return (yield)
+        except KeyboardInterrupt:
+            # The second one: somebody does not want to wait for the sandboxes to end. The summary says what is left.
+            session.exitstatus = self.exit_status(pytest.ExitCode.INTERRUPTED)
+        finally:
+            if self.config.getoption("dist", "no") != "no" and not hasattr(self.config, "workerinput"):
+                self._reap_workers()
+            self.termination.uninstall()
+
+    def _reap_workers(self) -> None:
+        """In xdist's controller, at the end: destroy what workers of this run left that were killed."""
+        folder = folder_of_user()
+        run_id = self.shared["run_id"]
+        try:
+            if not any(book.standing == "dead" for book in books(folder) if book.owner.run_id == run_id):
+                return
+        except OSError:
+            return  # the workers said so
+        from .reaping import reap_ledgers
+
+        self.news.reaped(asyncio.run(reap_ledgers(self.registry, folder, run_id=run_id)), own=True)
+
     def exit_status(self, status: int) -> int:
-        """pytest's own status, unless a worse thing is known: a leak or regression 1, nothing measured 5."""
+        """pytest's own status, unless a worse thing is known: a leak or regression 1, nothing measured 5.
+
+        Ended by a signal, it is what a shell says of that.
+        """
+        if self.termination.number and status == pytest.ExitCode.INTERRUPTED:
+            return 128 + self.termination.number
         if status in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
-            if self.left or regressions(self.config):
+            if self.news.left or regressions(self.config):
                 return pytest.ExitCode.TESTS_FAILED
             if self.selected and not self._ran and not self.config.option.collectonly and not self.wishes.skip:
                 return pytest.ExitCode.NO_TESTS_COLLECTED

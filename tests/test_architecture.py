@@ -32,8 +32,9 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "load": CORE | {"facts", "ledger", "providers", "records", "stats", "workloads"},
     "budgets": CORE | {"records", "stats"},
     "baseline": CORE | {"facts", "records", "stats"},
-    "measuring": CORE | {"facts", "ledger", "load", "providers", "reaping", "records", "stats", "workloads"},
-    "reaping": CORE | {"ledger", "load", "providers", "records"},
+    "measuring": CORE | {"clearing", "facts", "ledger", "load", "providers", "reaping", "records", "stats", "workloads"},
+    "clearing": CORE | {"load"},
+    "reaping": CORE | {"clearing", "ledger", "load", "providers", "records"},
     "compliance": CORE | {"ledger", "load", "providers", "records", "workloads"},
     "report": CORE | {"baseline", "budgets", "facts", "load", "records", "stats"},
 }
@@ -41,7 +42,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
 # These sit on top: they may import everything, and nothing below may import them.
 ON_TOP = frozenset(
     {"__init__", "__main__", "bench", "benches", "cli", "doctor", "fixtures", "fixtures_async", "hookspecs", "identity"}
-    | {"markers", "naming", "options", "plugin", "session", "stash"}
+    | {"markers", "naming", "news", "options", "plugin", "session", "stash", "termination"}
 )
 
 # A module that knows one room more, and why.

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from .. import __version__
 from ..errors import UsageError
+from . import sandboxes
 
 if TYPE_CHECKING:
     from ..model import Preflight
@@ -64,6 +65,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     check.add_argument("--list", action="store_true", help="print all checks with their promises, as Markdown")
     check.set_defaults(run=_check)
+
+    sandboxes.add_commands(commands)
 
     doctor = commands.add_parser("doctor", help="whether this machine can measure, and what would disturb it")
     doctor.set_defaults(run=_doctor)

@@ -15,6 +15,7 @@ from typing import Protocol
 
 from ..clock import NS_PER_S, now_ns
 from ..errors import OperationTimeout
+from ..ledger import Ledger
 from ..model import Owner, Sample, SandboxRef, SandboxSpec
 from ..providers.protocol import Provider
 from .deadlines import GRACE_S, Pulse, forget
@@ -95,6 +96,7 @@ class BlockRunner:
     observer: Observer
     before_timing: Callable[[str, GuardedSandbox], Awaitable[None]] | None = None
     watchdog: Watchdog = field(default_factory=Watchdog)
+    ledger: Ledger | None = None
 
     async def run(self, block: Block) -> None:
         draw = random.Random(f"{block.plan.seed}/{block.id}")
@@ -126,12 +128,13 @@ class BlockRunner:
         Interrupted or not, what was made is destroyed and what was measured is handed on.
         """
         gate = Gate(block.level)
+        booked = self._book(name, block.level)
         lives: list[_Life] = []
         collecting = gc.isenabled()
         gc.disable()
         try:
             for index in range(block.level):
-                lane, pulse = self._lane(block, name, number, turn, index, gate)
+                lane, pulse = self._lane(block, name, number, turn, index, gate, booked)
                 lives.append(_Life(lane, pulse, asyncio.create_task(self._live(block.scenario, lane, gate))))
             await self._supervise(lives, gate, block.plan.timeout_s)
         finally:
@@ -156,11 +159,33 @@ class BlockRunner:
         for life in running:
             if not life.task.done():
                 forget(life.task)
+        for life in lives:
+            life.lane.provider.unbook()
+        if self.ledger is not None:
+            self.ledger.settle()
 
-    def _lane(self, block: Block, name: str, number: int, turn: int, index: int, gate: Gate) -> tuple[Lane, Pulse]:
+    def _book(self, name: str, level: int) -> int:
+        """One create a lane, written down before the lanes are released: no write falls into what is timed."""
+        if self.ledger is None:
+            return 0
+        try:
+            self.ledger.making(name, level)
+        except OSError:
+            return 0  # each create says so itself
+        return 1
+
+    def _lane(
+        self, block: Block, name: str, number: int, turn: int, index: int, gate: Gate, booked: int
+    ) -> tuple[Lane, Pulse]:
         pulse = Pulse(block.plan.timeout_s, self.watchdog.expect)
         provider = GuardedProvider(
-            self.providers[name], owner=self.owner, spec=self.specs[name], timeout_s=block.plan.timeout_s, pulse=pulse
+            self.providers[name],
+            owner=self.owner,
+            spec=self.specs[name],
+            timeout_s=block.plan.timeout_s,
+            pulse=pulse,
+            ledger=self.ledger,
+            booked=booked,
         )
         look = self.before_timing
         lane = Lane(

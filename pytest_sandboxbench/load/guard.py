@@ -129,9 +129,23 @@ class GuardedSandbox:
 class GuardedProvider:
     """A provider with our deadline around each call, and the list of what was made through it and still exists."""
 
-    def __init__(self, inner: Provider, *, owner: Owner, spec: SandboxSpec, timeout_s: float, pulse: Pulse) -> None:
+    def __init__(
+        self,
+        inner: Provider,
+        *,
+        owner: Owner,
+        spec: SandboxSpec,
+        timeout_s: float,
+        pulse: Pulse,
+        ledger: Ledger | None = None,
+        booked: int = 0,
+    ) -> None:
+        """``booked`` creates are in the ledger already; whoever booked them lets it settle, too."""
         self._inner = inner
         self._owner = owner
+        self._ledger = ledger
+        self._booked = booked
+        self._settles = not booked
         self._guard = Guard(pulse, timeout_s)
         self.timeout_s = timeout_s
         self.spec = spec
@@ -158,16 +172,56 @@ class GuardedProvider:
             await self._keep(made.ref)
             return made
 
-        made = await self._guard.within("create", "", make(), limit)
+        with self._booking("create"):
+            made = await self._guard.within("create", "", make(), limit)
         return GuardedSandbox(made, self._guard, self.timeout_s)
 
     async def _keep(self, ref: SandboxRef) -> None:
         """Book what was made, before anything can go wrong with the call that made it."""
+        if self._ledger is not None:
+            self._ledger.made(ref)
         if self._guard.over:
-            # It comes after the end: nobody else knows of it.
+            # It comes after the end: nobody else destroys it.
             await self._inner.destroy(ref, deadline_s=self.timeout_s)
+            self._gone(ref)
             raise asyncio.CancelledError(f"{ref.id} came after the end of the lane")
         self.live[ref.id] = ref
+
+    @contextmanager
+    def _booking(self, tried: str) -> Iterator[None]:
+        """The intent is in the ledger before the call, and what came of it after."""
+        if self._ledger is None or self._guard.over:
+            yield
+            return
+        if self._booked:
+            self._booked -= 1
+        else:
+            try:
+                self._ledger.making(self.name)
+            except OSError as error:
+                cure = "without it nothing would lead to a sandbox that a kill leaves"
+                raise CreateFailed(tried, said=str(error), cure=cure) from None
+        try:
+            yield
+        except (Rejected, CreateFailed):
+            self._ledger.over(self.name)
+            raise
+        finally:
+            if self._settles:
+                self._ledger.settle()
+
+    def _gone(self, ref: SandboxRef) -> None:
+        self.live.pop(ref.id, None)
+        if self._ledger is not None:
+            self._ledger.gone(ref)
+            if self._settles:
+                self._ledger.settle()
+
+    def unbook(self) -> None:
+        """Creates that were booked and never asked for."""
+        if self._ledger is not None and self._booked:
+            self._ledger.over(self.name, self._booked)
+            self._booked = 0
 
     async def run_once(
         self,
@@ -188,7 +242,8 @@ class GuardedProvider:
                 await self._keep(ref)
                 return result, ref
 
-            return await self._guard.within(f"run_once {list(argv)!r}", "", run(), limit)
+            with self._booking("run_once"):
+                return await self._guard.within(f"run_once {list(argv)!r}", "", run(), limit)
         sandbox = await self.create(spec, deadline_s=limit)
         return await sandbox.exec(argv, stdin=stdin, deadline_s=limit), sandbox.ref
 
@@ -196,10 +251,13 @@ class GuardedProvider:
         limit = self.timeout_s if deadline_s is None else deadline_s
         ref = sandbox if isinstance(sandbox, SandboxRef) else sandbox.ref
         await self._guard.within("destroy", ref.id, self._inner.destroy(ref, deadline_s=limit), limit)
-        self.live.pop(ref.id, None)
+        self._gone(ref)
 
     async def owned(self, run_id: str | None = None) -> Sequence[SandboxRef]:
-        return await self._guard.within("owned", "", self._inner.owned(run_id))
+        """What exists; also after the end, and whatever the adapter does."""
+        guard = Guard(self._guard.pulse, self.timeout_s)
+        call = guard.within("owned", "", self._inner.owned(run_id))
+        return await bounded("owned", call, self.timeout_s + 2 * GRACE_S)
 
     async def round_trip(self) -> None:
         await self._guard.within("round_trip", "", self._inner.round_trip())
@@ -222,7 +280,7 @@ class GuardedProvider:
                     return str(error)
                 except Exception as error:
                     return f"destroy on {ref.id} raised {type(error).__name__}: {error}"
-                self.live.pop(ref.id, None)
+                self._gone(ref)
                 return ""
 
         refs = list(self.live.values())

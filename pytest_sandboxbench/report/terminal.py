@@ -36,16 +36,19 @@ def write_summary(terminal: pytest.TerminalReporter, session: BenchSession) -> N
         if folder is not None and (folder / "run.json").exists():
             shown = os.path.relpath(folder, session.config.invocation_params.dir)
             terminal.write_line(f"records: {shown} (sandboxbench report {shown} prints this table again)")
-    if session.absent:
+    news = session.news
+    if news.absent:
         terminal.section("sandbox providers that are not ready", sep="=")
-        for name, (reason, cure) in session.absent.items():
+        for name, (reason, cure) in news.absent.items():
             terminal.write_line(f"{name}: {harmless(reason)}. {harmless(cure)}", yellow=True)
-    if session.left:
+    if news.left:
         terminal.section("sandbox leaks", sep="=", red=True)
-        for provider, id_, reason in session.left:
+        for provider, id_, reason in news.left:
             terminal.write_line(f"{provider} {harmless(id_)}: {harmless(reason)}", red=True)
-    if session.problem:
-        terminal.write_line(harmless(session.problem), red=True)
+    for note in news.notes:
+        terminal.write_line(harmless(note, 2000), yellow=True)
+    if news.problem:
+        terminal.write_line(harmless(news.problem), red=True)
 
 
 def _write(terminal: pytest.TerminalReporter, lines: list[Line]) -> None:

@@ -135,6 +135,7 @@ def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Suite:
         if name != "PYTEST_DEBUG_TEMPROOT":
             monkeypatch.delenv(name)
     monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.setenv("XDG_STATE_HOME", str(pytester.path / ".state"))
     made = Suite(pytester)
     made.ini()
     return made

@@ -1,0 +1,115 @@
+"""What a session has to tell besides its results: its own, and under xdist what each worker said."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from .load.gang import say
+from .stash import NEWS
+
+if TYPE_CHECKING:
+    import pytest
+
+    from .measuring import Measuring
+    from .reaping import Reaped
+
+__all__ = ["News", "told_of"]
+
+_MOST_IDS = 20
+
+
+class News:
+    """``measuring`` is set in the process that measures."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        self._absent: dict[str, tuple[str, str]] = {}
+        self._left: list[tuple[str, str, str]] = []
+        self._notes: list[str] = []
+        self.measuring: Measuring | None = None
+
+    def tell(self) -> None:
+        """In a worker: let the controller know, also when no report follows."""
+        say(self._config, "news", {name: getattr(self, name) for name in ("absent", "left", "notes", "problem")})
+
+    def missing(self, name: str, reason: str, cure: str) -> None:
+        self._absent[name] = (reason, cure)
+        self.tell()
+
+    def reaped(self, reaped: Reaped, *, own: bool) -> None:
+        """What was destroyed of the dead: of this run's, where what stays is this run's leak, or of earlier ones."""
+        self._notes += told_of(reaped)
+        if own:
+            self._left += [(ref.provider, ref.id, reason) for ref, reason in reaped.left]
+        else:
+            self._notes += [f"not destroyed: {ref.provider} {ref.id}: {reason}" for ref, reason in reaped.left]
+        self.tell()
+
+    def _said(self, subject: str) -> list[Any]:
+        return [news[subject] for news in self._config.stash.get(NEWS, {}).values()]
+
+    @property
+    def absent(self) -> dict[str, tuple[str, str]]:
+        """Providers that cannot run here: name -> (reason, cure)."""
+        merged = dict(self._absent)
+        for absent in self._said("absent"):
+            merged.update(absent)
+        return merged
+
+    @property
+    def left(self) -> list[tuple[str, str, str]]:
+        """Sandboxes that could not be destroyed: (provider, id, reason)."""
+        own = self.measuring.left if self.measuring is not None else []
+        found = self._left + [(left.ref.provider, left.ref.id, left.reason) for left in own]
+        return found + [left for lefts in self._said("left") for left in lefts]
+
+    @property
+    def problem(self) -> str:
+        """What went wrong with the records or the ledger, empty for nothing."""
+        own = self.measuring.problem if self.measuring is not None else ""
+        return next(filter(None, (own, *self._said("problem"))), "")
+
+    @property
+    def notes(self) -> list[str]:
+        """What else somebody should know, one line each."""
+        return list(
+            dict.fromkeys([*self._notes, *self._open(), *(note for notes in self._said("notes") for note in notes)])
+        )
+
+    def _open(self) -> list[str]:
+        """What was made and is not known to be gone: the end was interrupted, or a create may come late."""
+        if self.measuring is None:
+            return []
+        ledger = self.measuring.ledger
+        known = {(provider, id_) for provider, id_, _reason in self.left}
+        number = len(ledger.live.keys() - known) + sum(ledger.unknown.values())
+        if not number:
+            return []
+        what = f"{number} sandboxes" if number > 1 else "1 sandbox"
+        return [f"{what} may still exist, or come late: the next run destroys them, or `sandboxbench reap` now"]
+
+
+def told_of(reaped: Reaped) -> list[str]:
+    """What came of a reaping, one line each, without what is left."""
+    lines = []
+    runs = Counter(found.owner.run_id if found.owner else "?" for found in reaped.destroyed)
+    for run, number in runs.items():
+        ids = [
+            f"{found.ref.provider} {found.ref.id}"
+            for found in reaped.destroyed
+            if found.owner and found.owner.run_id == run
+        ]
+        lines.append(f"destroyed {number} left by run {run}, whose process is gone: {_some(ids)}")
+    for provider, number, run in reaped.unknown:
+        lines.append(
+            f"run {run} was ended in the middle of {number} creates on {provider}, which lists nothing by owner: "
+            f"look there; `sandboxbench reap --forget {run}` ends this message"
+        )
+    return lines + reaped.problems
+
+
+def _some(ids: Sequence[str]) -> str:
+    more = len(ids) - _MOST_IDS
+    return ", ".join(ids[:_MOST_IDS]) + (f" and {more} more" if more > 0 else "")
