@@ -118,18 +118,7 @@ def start(command: Command, *, pipe_stdin: bool | None = None) -> subprocess.Pop
     child: subprocess.Popen[bytes] | None = None
     try:
         with command.around():
-            child = subprocess.Popen(
-                list(command.argv),
-                stdin=subprocess.PIPE if pipe_stdin else subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                bufsize=0,
-                cwd=command.cwd,
-                env=None if command.env is None else dict(command.env),
-                pass_fds=command.pass_fds,
-                start_new_session=command.process_group is None and sys.platform != "win32",
-                process_group=command.process_group,
-            )
+            child = _popen(command, pipe_stdin)
             if command.on_start is not None:
                 command.on_start(child.pid)
     except BaseException:
@@ -143,6 +132,25 @@ def start(command: Command, *, pipe_stdin: bool | None = None) -> subprocess.Pop
                 with contextlib.suppress(OSError):
                     fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _WIDE)
     return child
+
+
+def _popen(command: Command, pipe_stdin: bool) -> subprocess.Popen[bytes]:
+    try:
+        return subprocess.Popen(
+            list(command.argv),
+            stdin=subprocess.PIPE if pipe_stdin else subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            bufsize=0,
+            cwd=command.cwd,
+            env=None if command.env is None else dict(command.env),
+            pass_fds=command.pass_fds,
+            start_new_session=command.process_group is None and sys.platform != "win32",
+            process_group=command.process_group,
+        )
+    except ValueError as error:
+        # A NUL byte, or what has no bytes at all: said as the kernel would, had it been asked.
+        raise OSError(errno.EINVAL, str(error)) from error
 
 
 def _abandon(command: Command, child: subprocess.Popen[bytes]) -> None:

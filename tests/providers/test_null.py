@@ -120,6 +120,24 @@ def test_a_cwd_that_is_not_there(owner: Owner) -> None:
     assert run(owner, "true", cwd="/work/none").exit_code == 126
 
 
+def test_what_no_kernel_takes_is_a_typed_error(owner: Owner) -> None:
+    async def act(provider: NullProvider, sandbox: NullSandbox) -> None:
+        for argv, env in ((["echo", "a\0b"], {}), (["true"], {"A": "a\0b"}), (["true"], {"A=B": ""})):
+            with pytest.raises(ExecFailed, match=r"embedded null byte|illegal environment variable name"):
+                await sandbox.exec(argv, env=env, deadline_s=D)
+            with pytest.raises(ExecFailed):
+                _ = [item async for item in sandbox.stream(argv, env=env, deadline_s=D)]
+        with pytest.raises(ExecFailed, match="Argument list too long"):
+            await sandbox.exec(["echo", "x" * (4 << 20)], deadline_s=D)
+        with pytest.raises(CreateFailed, match="embedded null byte"):
+            await provider.run_once(SandboxSpec(), ["a\0b"], owner=owner, deadline_s=D)
+        with pytest.raises(CreateFailed, match="embedded null byte"):
+            await provider.create(SandboxSpec(env={"A": "\0"}), owner=owner, deadline_s=D)
+        assert len(await provider.owned(owner.run_id)) == 1
+
+    within(owner, act)
+
+
 def test_python3_is_the_guests_python(owner: Owner) -> None:
     python = find_guest_python()
     if python is None:
