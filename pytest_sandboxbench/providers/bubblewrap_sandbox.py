@@ -90,9 +90,7 @@ class BubblewrapSandbox:
             self._lines.enter(self._holder.pid, argv, cwd=cwd, network=self._network, joins=self._limits.joins),
             stdin,
             {**self._env, **(env or {}), proc.EXEC_LABEL: token},
-            # Never nsenter itself: it ends when what it started has ended, and then nothing is left for the host's
-            # first process to reap, for which a destroy would have to wait.
-            kill=lambda pid: proc.kill_labelled(proc.EXEC_LABEL, token, below=pid, spare=pid),
+            kill=lambda pid: _kill(token, pid),
             on_start=self._running.add,
             on_end=self._running.discard,
             bulk=bulk,
@@ -281,3 +279,13 @@ class BubblewrapSandbox:
         for group in {*self._limits.groups, *([self._freezer.group] if self._freezer is not None else [])}:
             remove_group(group)
         self._folders.remove(self.ref.id)
+
+
+def _kill(token: str, pid: int) -> None:
+    """All of a command but nsenter, which is ``pid``.
+
+    That ends when what it started has ended, and then nothing is left for the host's first process to reap, for which
+    a destroy would have to wait. A command that had stopped had stopped it as well.
+    """
+    proc.kill_labelled(proc.EXEC_LABEL, token, below=pid, spare=pid)
+    proc.send([pid], signal.SIGCONT)

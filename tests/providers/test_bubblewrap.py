@@ -22,7 +22,7 @@ from pytest_sandboxbench.errors import (
     UsageError,
 )
 from pytest_sandboxbench.model import ExecResult, Owner, SandboxRef, SandboxSpec
-from pytest_sandboxbench.providers import bubblewrap, null, proc, protocol
+from pytest_sandboxbench.providers import bubblewrap, null, one_process, proc, protocol
 from pytest_sandboxbench.providers.bubblewrap import BubblewrapProvider
 from pytest_sandboxbench.providers.bubblewrap_sandbox import BubblewrapSandbox
 
@@ -209,6 +209,18 @@ def test_ac14_a_deadline_kills_what_the_command_started_and_nothing_else(owner: 
         assert time.monotonic() - start < 0.5, "a destroy after a deadline waits for nobody"
 
     within(owner, act)
+
+
+def test_a_command_that_stopped_is_killed_as_quickly_as_any(owner: Owner) -> None:
+    """nsenter stops with its child, and does not see it die before it goes on."""
+
+    async def act(provider: BubblewrapProvider, sandbox: BubblewrapSandbox) -> float:
+        start = time.monotonic()
+        with pytest.raises(ExecTimeout):
+            await sandbox.exec(["sh", "-c", "kill -STOP $$; sleep 60"], deadline_s=0.3)
+        return time.monotonic() - start
+
+    assert within(owner, act) < 0.3 + one_process.REAP_S
 
 
 def test_ac14_a_background_child_ends_with_the_sandbox(owner: Owner, left_behind: list[int]) -> None:
