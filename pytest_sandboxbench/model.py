@@ -92,7 +92,10 @@ class SandboxRef:
 
 @dataclass(frozen=True, slots=True)
 class ExecResult:
-    """How a command ended. ``exit_code`` is negative for a signal: -9 is SIGKILL; 127 is "no such command"."""
+    """How a command ended. ``exit_code`` is negative for a signal: -9 is SIGKILL; 127 is "no such command".
+
+    Where a provider sees no more than a shell does, 137 is SIGKILL.
+    """
 
     exit_code: int
     stdout: bytes

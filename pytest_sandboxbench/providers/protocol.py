@@ -52,11 +52,13 @@ class Sandbox(Protocol):
     ) -> ExecResult:
         """Run ``argv`` (no shell) to its end.
 
-        A nonzero exit is a result, not an error: 127 for a command that is not there, negative for a signal.
+        A nonzero exit is a result, not an error: 127 for a command that is not there, 126 for one that may not be
+        executed, negative for a signal. The end is the command's exit, though what it left in the background lives on.
         ``env`` is added to the sandbox's own; ``cwd`` defaults to its working directory.
 
         Errors: ``ExecTimeout`` after ``deadline_s``, with everything the command started killed;
-        ``SandboxGone``; ``TransportLost``; ``Unsupported`` while paused.
+        ``SandboxGone``; ``TransportLost``; ``NotReady`` until the guest answers; ``Unsupported`` while paused;
+        ``ExecFailed`` for what cannot be started at all, such as an argument with a NUL byte.
         """
         ...
 
@@ -69,7 +71,10 @@ class Sandbox(Protocol):
         env: Mapping[str, str] | None = None,
         deadline_s: float,
     ) -> AsyncIterator[Output]:
-        """As ``exec``, but output is yielded as it comes; the last item has stream ``exit``."""
+        """As ``exec``, but output is yielded as it comes; the last item has stream ``exit``.
+
+        Closing it early kills the command, as its deadline would.
+        """
         ...
 
     async def write_file(self, path: str, data: bytes, *, deadline_s: float) -> None:
