@@ -148,9 +148,11 @@ class FakeSandbox:
         left_s = deadline_s - (loop_ns() - call.start_ns) / NS_PER_S
         if ran.lasts_s > left_s:
             await asyncio.sleep(max(0.0, left_s))
+            self._check_there(call)
             cure = f"the deadline was {deadline_s:g} s; the command was killed"
             raise ExecTimeout(call.tried, **call.about("still running", cure))
         await asyncio.sleep(ran.lasts_s)
+        self._check_there(call)
         return ran.result
 
     def _start_boot(self) -> None:
