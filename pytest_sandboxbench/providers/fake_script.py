@@ -36,6 +36,9 @@ OPERATIONS = (
 BOUND_S = 30.0
 """How long ``swallow`` and ``block`` last where the script does not say."""
 
+_ENDLESS_S = 1e9
+"""So many seconds are not waited for: a clock of nanoseconds could not hold many more."""
+
 T = TypeVar("T")
 
 _NUMBER = r"(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?"
@@ -101,8 +104,8 @@ def _anything(text: str) -> None:
 
 
 def _seconds(text: str) -> None:
-    if text and not re.fullmatch(_NUMBER, text):
-        raise ValueError(f"{text!r} is not a number of seconds")
+    if text:
+        parse_seconds(text)
 
 
 def _limit(text: str) -> None:
@@ -111,8 +114,8 @@ def _limit(text: str) -> None:
 
 
 def _code(text: str) -> None:
-    if not re.fullmatch(r"-?\d+", text):
-        raise ValueError(f"{text!r} is not a whole number")
+    if not re.fullmatch(r"-?\d{1,9}", text):
+        raise ValueError(f"{text!r} is not a whole number of at most 9 digits")
 
 
 def _exception(text: str) -> None:
@@ -185,15 +188,15 @@ def parse_items(items: Sequence[str], read: Callable[[str], T]) -> Script[T]:
 
 
 def parse_seconds(text: str) -> float:
-    """Read a number of seconds, at least 0 and finite; ``ValueError`` otherwise."""
-    if not re.fullmatch(_NUMBER, text):
-        raise ValueError(f"{text!r} is not a number of seconds")
+    """Read a number of seconds, at least 0 and below 1e9; ``ValueError`` otherwise."""
+    if not re.fullmatch(_NUMBER, text) or not float(text) < _ENDLESS_S:
+        raise ValueError(f"{text!r} is not a number of seconds below {_ENDLESS_S:g}")
     return float(text)
 
 
 def _step(operation: str, text: str) -> Step:
     delayed = _DELAYED.fullmatch(text)
-    after_s = float(delayed[1]) if delayed else 0.0
+    after_s = parse_seconds(delayed[1]) if delayed else 0.0
     rest = delayed[2] if delayed else text
     if rest is None:
         return Step(after_s)

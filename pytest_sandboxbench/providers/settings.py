@@ -37,7 +37,7 @@ def read_settings(cls: type[S], name: str, options: Mapping[str, Any]) -> S:
             raise UsageError(f"provider {name!r} has no setting {raw_key!r}; it has: {known}")
         try:
             values[key] = _convert(hints[key], value)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise UsageError(
                 f"provider {name!r}: setting {key} = {value!r} is not {_describe(hints[key])}; "
                 f"write for example --sandbox-option {name}.{key}={_example(hints[key])}"
@@ -60,7 +60,7 @@ def _convert(hint: Any, value: Any) -> Any:
         if kind is not type(None):
             try:
                 return _convert_one(kind, value)
-            except (TypeError, ValueError):
+            except (TypeError, ValueError, OverflowError):  # the last: infinity as a whole number, or a huge one
                 continue
     raise ValueError(value)
 
