@@ -1,0 +1,3 @@
+"""Packages of others, which are built and installed before their own tests are run."""
+
+collect_ignore = ["mini"]

@@ -1,0 +1,5 @@
+from pytest_sandboxbench.compliance.suite import ComplianceSuite
+
+
+class TestMini(ComplianceSuite):
+    provider = "mini"
