@@ -10,21 +10,20 @@ for.
 from __future__ import annotations
 
 import os
-import signal
 import sys
 import threading
 import time
 import uuid
 from collections.abc import Awaitable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from ..errors import CreateFailed, DestroyFailed, OperationTimeout, SandboxError
 from ..model import Capabilities, ExecResult, Owner, Preflight, SandboxRef, SandboxSpec
 from . import proc
-from .bubblewrap_command import ALIAS_FOLDER, GUEST_UID, CommandLines
+from .bubblewrap_command import ALIAS_FOLDER, GUEST_UID, CommandLines, guest_end
 from .bubblewrap_host import NotHere, bwrap_version, find_bwrap, find_tool, why_not
 from .bubblewrap_sandbox import BubblewrapSandbox
 from .bubblewrap_spans import SPANS
@@ -54,6 +53,8 @@ __all__ = ["BubblewrapProvider", "BubblewrapSettings", "factory"]
 
 T = TypeVar("T")
 _KIND = "bubblewrap"
+_of_closed: dict[str, BubblewrapSandbox] = {}
+"""Sandboxes whose instance was closed: they end with the harness, not with the object that made them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,10 +286,7 @@ class BubblewrapProvider:
     def _owned(self, run_id: str | None) -> list[SandboxRef]:
         """From the labels of processes, and from the folders of those whose processes are all gone."""
         found = {sandbox: {"owner": label} for label, sandbox in self._folders.found()}
-        for pid in proc.pids():
-            labels = proc.labels(pid)
-            if labels.get(proc.PROVIDER_LABEL) != _KIND or proc.SANDBOX_LABEL not in labels:
-                continue
+        for pid, labels in proc.sandboxes(_KIND, {self._uid, os.geteuid()}):
             details = found.setdefault(labels[proc.SANDBOX_LABEL], {})
             details["owner"] = labels.get(proc.OWNER_LABEL, "")
             if proc.is_namespace_init(pid):
@@ -301,7 +299,7 @@ class BubblewrapProvider:
         ]
 
     async def destroy(self, ref: SandboxRef, *, deadline_s: float) -> None:
-        sandbox = self._live.pop(ref.id, None)
+        sandbox = self._live.pop(ref.id, None) or _of_closed.pop(ref.id, None)
         once = self._once.pop(ref.id, None)
 
         def work(wake: Wake) -> None:
@@ -368,7 +366,7 @@ class BubblewrapProvider:
 
         try:
             ended, limited = await self._guarded(self._processes.call(work, undo=undo), tried, sandbox, begin)
-            result = to_result(_guest_end(ended), tried, sandbox, time.monotonic() - begin, gone=False)
+            result = to_result(guest_end(ended), tried, sandbox, time.monotonic() - begin, gone=False)
         except SandboxError:
             await self._processes.call(lambda wake: undo())
             raise
@@ -380,19 +378,10 @@ class BubblewrapProvider:
         await run_floor(self._processes, [lines.bwrap, "--version"], {})
 
     async def aclose(self) -> None:
+        _of_closed.update(self._live)
+        self._live.clear()
         self._processes.close()
         if self._made is not None and self._made.userns_fd is not None:
             # Live sandboxes keep the namespace by themselves.
             os.close(self._made.userns_fd)
         self._made = None
-
-
-def _guest_end(ended: Ended) -> Ended:
-    """The shell inside says 128 + N when the command was ended by signal N: that is -N here.
-
-    A command that itself exits with such a number cannot be told from it.
-    """
-    number = ended.exit_code - 128
-    if ended.why == "exit" and number in set(signal.Signals):
-        return replace(ended, exit_code=-number)
-    return ended

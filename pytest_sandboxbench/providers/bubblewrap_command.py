@@ -7,14 +7,16 @@ get all capabilities back, and the read-only binds with them.
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
 from .guest_python import GuestPython
+from .one_process import Ended
 
-__all__ = ["ALIAS_FOLDER", "GUEST_UID", "CommandLines"]
+__all__ = ["ALIAS_FOLDER", "GUEST_UID", "CommandLines", "guest_end"]
 
 GUEST_UID = 1000
 ALIAS_FOLDER = "/opt/sandboxbench"
@@ -120,3 +122,14 @@ def _mounts(lines: CommandLines, network: bool) -> tuple[str, ...]:
 def _joining(joins: Sequence[Path]) -> list[str]:
     """Join cgroups before anything else: what is started through nsenter does not get into the sandbox's by itself."""
     return ["/bin/sh", "-c", _JOIN, "sh", str(len(joins)), *map(str, joins)] if joins else []
+
+
+def guest_end(ended: Ended) -> Ended:
+    """The shell inside says 128 + N when the command was ended by signal N: that is -N here.
+
+    A command that itself exits with such a number cannot be told from it.
+    """
+    number = ended.exit_code - 128
+    if ended.why == "exit" and number in set(signal.Signals):
+        return replace(ended, exit_code=-number)
+    return ended

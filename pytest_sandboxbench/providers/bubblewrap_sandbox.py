@@ -157,7 +157,7 @@ class BubblewrapSandbox:
 
     async def read_file(self, path: str, *, deadline_s: float) -> bytes:
         tried = f"read_file {path}"
-        command = self._command(tried, ["cat", "--", path], bulk=True)
+        command = self._command(tried, ["cat", "--", "./-" if path == "-" else path], bulk=True)
         return self._succeeded(tried, await self._run(tried, command, deadline_s)).stdout
 
     def _succeeded(self, tried: str, result: ExecResult) -> ExecResult:

@@ -61,6 +61,8 @@ from .work_folders import WorkFolders
 __all__ = ["NullProvider", "NullSandbox", "NullSettings", "factory"]
 
 _KIND = "null"
+_of_closed: dict[str, NullSandbox] = {}
+"""Sandboxes whose instance was closed: they end with the harness, not with the object that made them."""
 
 _SPANS = (
     SpanDeclaration("create", end="a folder was made and a process that stays for the sandbox's life echoed a byte"),
@@ -103,7 +105,8 @@ class NullProvider:
         self.name = name
         self._processes = Processes(f"sandboxbench-{name}")
         self._python = find_guest_python(settings.python)
-        self._folders = WorkFolders(_KIND, settings.work_root, os.geteuid() if sys.platform != "win32" else 0)
+        self._uid = os.geteuid() if sys.platform != "win32" else 0
+        self._folders = WorkFolders(_KIND, settings.work_root, self._uid)
         self._live: dict[str, NullSandbox] = {}
         self._once: dict[str, int] = {}
         stoppable = sys.platform == "linux"
@@ -201,9 +204,8 @@ class NullProvider:
 
     def _owned(self, run_id: str | None) -> list[SandboxRef]:
         found = {sandbox: label for label, sandbox in self._folders.found()}
-        for labels in map(proc.labels, proc.pids()):
-            if labels.get(proc.PROVIDER_LABEL) == _KIND and proc.SANDBOX_LABEL in labels:
-                found[labels[proc.SANDBOX_LABEL]] = labels.get(proc.OWNER_LABEL, "")
+        for _pid, labels in proc.sandboxes(_KIND, {self._uid}):
+            found[labels[proc.SANDBOX_LABEL]] = labels.get(proc.OWNER_LABEL, "")
         return [
             SandboxRef(self.name, sandbox, {"owner": label})
             for sandbox, label in sorted(found.items())
@@ -211,7 +213,7 @@ class NullProvider:
         ]
 
     async def destroy(self, ref: SandboxRef, *, deadline_s: float) -> None:
-        sandbox = self._live.pop(ref.id, None)
+        sandbox = self._live.pop(ref.id, None) or _of_closed.pop(ref.id, None)
         try:
             if sandbox is not None:
                 await self._processes.call(lambda wake: sandbox.end(deadline_s))
@@ -272,4 +274,6 @@ class NullProvider:
         await run_floor(self._processes, ["true"], {"PATH": PATH})
 
     async def aclose(self) -> None:
+        _of_closed.update(self._live)
+        self._live.clear()
         self._processes.close()

@@ -126,7 +126,7 @@ class NullSandbox:
         self._check(tried)
         try:
             return await self._processes.call(lambda wake: act())
-        except OSError as error:
+        except (OSError, ValueError) as error:  # ValueError: a NUL byte in the path
             raise ExecFailed(tried, sandbox=self.ref.id, said=str(error)) from error
 
     async def pause(self, *, kind: PauseKind, deadline_s: float) -> None:

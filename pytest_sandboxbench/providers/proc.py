@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
 from ..model import Owner
@@ -29,6 +29,7 @@ __all__ = [
     "labels",
     "labels_for",
     "lives",
+    "sandboxes",
     "start_time",
     "state",
     "wait_gone",
@@ -86,14 +87,29 @@ def labels(pid: int) -> dict[str, str]:
     return {key: value for key, _, value in pairs if key.startswith("SANDBOXBENCH_")}
 
 
-def is_namespace_init(pid: int) -> bool:
-    """Is it the first process of a pid namespace below ours?"""
+def _status(pid: int, key: str) -> list[str]:
+    """The values of a line of /proc/PID/status; none when there is no such line or process."""
     try:
         status = Path(f"/proc/{pid}/status").read_text()
     except OSError:
-        return False
-    found = next((line.split()[1:] for line in status.splitlines() if line.startswith("NSpid:")), [])
+        return []
+    return next((line.split()[1:] for line in status.splitlines() if line.startswith(f"{key}:")), [])
+
+
+def is_namespace_init(pid: int) -> bool:
+    """Is it the first process of a pid namespace below ours?"""
+    found = _status(pid, "NSpid")
     return len(found) > 1 and found[-1] == "1"
+
+
+def sandboxes(provider: str, uids: Collection[int]) -> Iterator[tuple[int, dict[str, str]]]:
+    """Processes of sandboxes of a kind with their labels: those of these users only, root could read everybody's."""
+    for pid in pids():
+        found = labels(pid)
+        if found.get(PROVIDER_LABEL) == provider and SANDBOX_LABEL in found:
+            uid = next(iter(_status(pid, "Uid")), "")
+            if uid.isdecimal() and int(uid) in uids:
+                yield pid, found
 
 
 def pids() -> Iterator[int]:

@@ -118,7 +118,7 @@ def test_files(owner: Owner) -> None:
     data = os.urandom(1 << 20)
 
     async def act(provider: BubblewrapProvider, sandbox: BubblewrapSandbox) -> None:
-        for path in ("a.bin", "/tmp/ü $x 'y'", "-n"):
+        for path in ("a.bin", "/tmp/ü $x 'y'", "-n", "-"):
             await sandbox.write_file(path, data, deadline_s=D)
             assert await sandbox.read_file(path, deadline_s=D) == data
         await sandbox.write_file("empty", b"", deadline_s=D)
@@ -127,6 +127,8 @@ def test_files(owner: Owner) -> None:
             await sandbox.read_file("none", deadline_s=D)
         with pytest.raises(ExecFailed, match="none/x"):
             await sandbox.write_file("none/x", b"x", deadline_s=D)
+        with pytest.raises(ExecFailed, match="null byte"):
+            await sandbox.read_file("a\0b", deadline_s=D)
 
     within(owner, act)
 

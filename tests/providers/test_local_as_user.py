@@ -22,6 +22,7 @@ FILES = (
     "test_bubblewrap_start.py",
     "test_guest_python.py",
     "test_null.py",
+    "test_owned.py",
     "test_processes.py",
 )
 

@@ -162,6 +162,10 @@ def test_files(owner: Owner) -> None:
             await sandbox.read_file("pipe", deadline_s=D)
         with pytest.raises(ExecFailed, match="No such file"):
             await sandbox.write_file("none/x", b"", deadline_s=D)
+        with pytest.raises(ExecFailed, match="null byte"):
+            await sandbox.write_file("a\0b", b"", deadline_s=D)
+        with pytest.raises(ExecFailed, match="null byte"):
+            await sandbox.read_file("a\0b", deadline_s=D)
 
     within(owner, act)
 
