@@ -92,7 +92,7 @@ class FakeProvider:
         with self._stage.call("owned") as call:
             await self._stage.perform(call)
             with self._state.table() as table:
-                return [self._ref(id_, live) for id_, live in table.live.items() if run_id in (None, live.run_id)]
+                return [self._ref(id_, live) for id_, live in table.live.items() if live.shows(run_id)]
 
     async def destroy(self, ref: SandboxRef, *, deadline_s: float) -> None:
         with self._stage.call("destroy", ref.id) as call:
@@ -120,6 +120,9 @@ class FakeProvider:
     async def _make(self, call: Call, spec: SandboxSpec, owner: Owner, script: str) -> tuple[FakeSandbox, Step]:
         if self._plan.settings.missing is not None:
             raise CreateFailed(call.tried, **call.about(self._plan.settings.missing))
+        if spec.image is not None and spec.image.split("/")[0].endswith(".invalid"):
+            tried = f"{call.tried} with image {spec.image}"
+            raise CreateFailed(tried, **call.about("no such image", "name one of another registry: any is there"))
         asked = {limit for limit in ("vcpus", "memory_mib", "pids") if getattr(spec, limit) is not None}
         unenforced = frozenset(asked - self.capabilities.limits)
         if unenforced and not spec.allow_unenforced:
@@ -129,10 +132,12 @@ class FakeProvider:
             step, phases = await self._stage.perform(call, script)
             lifetime_ns = None if spec.lifetime_s is None else loop_ns() + int(spec.lifetime_s * NS_PER_S)
             live = Live(owner.run_id, owner.label(), lifetime_ns)
+            if step.word == "late":
+                live.from_ns = loop_ns() + int(step.seconds * NS_PER_S)
             with self._state.table() as table:
                 table.making.pop(call.sandbox, None)
                 table.live[call.sandbox] = live
-            if step.word == "leak":
+            if step.word in ("leak", "late"):
                 await hang()
             facts = {
                 "kernel": "fake",

@@ -93,11 +93,13 @@ class FakeSandbox:
     async def write_file(self, path: str, data: bytes, *, deadline_s: float) -> None:
         with self._stage.call("write_file", self._ref.id, f"write_file {path}") as call:
             await self._perform(call)
+            self._check_path(call, path)
             self._guest.files[path] = bytes(data)
 
     async def read_file(self, path: str, *, deadline_s: float) -> bytes:
         with self._stage.call("read_file", self._ref.id, f"read_file {path}") as call:
             await self._perform(call)
+            self._check_path(call, path)
             data = self._guest.read(path)
             if data is None:
                 raise ExecFailed(call.tried, **call.about("No such file or directory", "write it first"))
@@ -125,6 +127,10 @@ class FakeSandbox:
         step, self._phases = await self._stage.perform(call, script)
         self._check_there(call)
         return step
+
+    def _check_path(self, call: Call, path: str) -> None:
+        if "\0" in path:
+            raise ExecFailed(call.tried, **call.about("a path holds no NUL byte", "leave it out"))
 
     def _check_there(self, call: Call) -> None:
         with self._stage.state.table() as table:

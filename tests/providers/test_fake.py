@@ -72,7 +72,7 @@ def test_capabilities_come_from_the_settings() -> None:
     plain = fake().capabilities
     assert (plain.isolation, plain.labels, plain.one_shot, plain.hosted, plain.max_live) == (
         "scripted",
-        True,
+        False,
         True,
         False,
         None,
@@ -92,6 +92,15 @@ def test_capabilities_come_from_the_settings() -> None:
     assert create_span is not None
     assert (destroy.resolution_s, destroy.polling) == (0.1, "every 0.1 s")
     assert (create_span.resolution_s, create_span.end) == (0.0, "HTTP 201 read")
+
+
+@on_virtual_clock
+async def test_an_image_of_a_registry_that_cannot_be_is_missing() -> None:
+    provider = fake()
+    assert (await create(provider, image="registry.example/python:3")).ref.id
+    with pytest.raises(CreateFailed, match=r"with image nobody\.invalid/python:3 .*no such image"):
+        await create(provider, image="nobody.invalid/python:3")
+    assert len(await provider.owned()) == 1
 
 
 # Owners and destroying

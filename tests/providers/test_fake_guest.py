@@ -78,6 +78,15 @@ async def test_files_are_kept_until_removed() -> None:
 
 
 @on_virtual_clock
+async def test_no_path_holds_a_nul() -> None:
+    sandbox = await create(fake())
+    for act in (sandbox.write_file("a\0b", b"", deadline_s=1), sandbox.read_file("a\0b", deadline_s=1)):
+        error = await failure(act)
+        assert isinstance(error, ExecFailed)
+        assert error.said == "a path holds no NUL byte"
+
+
+@on_virtual_clock
 async def test_planted_nonces_do_not_mix() -> None:
     sandbox = await create(fake())
     one, two = [int((await run(sandbox, *plant(nonce))).stdout) for nonce in ("one", "two")]
