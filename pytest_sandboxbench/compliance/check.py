@@ -187,7 +187,7 @@ def expect_same(what: str, got: bytes, wanted: bytes) -> None:
     """``CheckFailed`` unless they are equal; of long ones the message shows the place where they part."""
     if got == wanted:
         return
-    if max(len(got), len(wanted)) <= _SHORT:
+    if max(len(got), len(wanted)) <= 3 * _SHORT:
         raise CheckFailed(f"{what}: expected {shown(wanted)}, got {shown(got)}")
     at = 0
     for step in (1 << 16, 1 << 8, 1):
