@@ -19,8 +19,10 @@ _WORDS = (
     r"|token|secret|passw(?:or)?d|passphrase|credential|authorization|bearer|cookie"
 )
 _NAMES = re.compile(rf"(?i){_WORDS}")
-_ARGUMENT = re.compile(rf"(?i)([\w.-]*(?:{_WORDS})[\w-]*[=: ]\s*)(\S+)")
-_IN_TEXT = re.compile(rf"(?i)([\w.-]*(?:{_WORDS})[\w-]*=)(\S+)")
+# A match starts where a name does: tried at each letter of a long word, it would take a time that grows by the square.
+_NAME = rf"(?<![\w.-])[\w.-]*(?:{_WORDS})[\w-]*"
+_ARGUMENT = re.compile(rf"(?i)({_NAME}[=: ]\s*)(\S+)")
+_IN_TEXT = re.compile(rf"(?i)({_NAME}=)(\S+)")
 _OPTION = re.compile(rf"(?i)-[\w.-]*(?:{_WORDS})[\w-]*")
 _SHORTEST = 8
 _SHORTEST_LINE = 16
