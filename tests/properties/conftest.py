@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import tempfile
 
-import pytest
 from hypothesis.configuration import set_hypothesis_home_dir
 
 from ..providers.conftest import bubblewrap_ready
 
 __all__ = ["bubblewrap_ready"]  # a fixture
 
+# Not in a fixture: it reads the constants of the code, and keeps them, as soon as its tests are collected.
+_home = tempfile.TemporaryDirectory(prefix="sandboxbench-hypothesis-")
+set_hypothesis_home_dir(_home.name)
 
-@pytest.fixture(scope="session", autouse=True)
-def hypothesis_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    set_hypothesis_home_dir(tmp_path_factory.mktemp("hypothesis"))
-    yield
+
+def pytest_unconfigure() -> None:
     set_hypothesis_home_dir(None)
+    _home.cleanup()
