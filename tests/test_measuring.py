@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
@@ -277,3 +278,41 @@ def test_a_run_without_a_block_writes_nothing(tmp_path: Path) -> None:
 
     drive(measuring(tmp_path / "run"), act)
     assert not (tmp_path / "run").exists()
+
+
+# -- what a create leaves that did not come back
+
+
+def ledgers() -> list[Path]:
+    return list((Path(os.environ["XDG_STATE_HOME"]) / "sandboxbench" / "ledger").glob("run-1*"))
+
+
+@pytest.mark.parametrize("word", ["leak", "late:0.5"])
+def test_a_create_that_timed_out_is_found_later_and_destroyed(tmp_path: Path, word: str) -> None:
+    made = measure(tmp_path, f"fake.state_dir={tmp_path}/state", f"fake.create={word}", rounds=1, warmup=0)
+    assert fake_of(made).calls["create"] == 1
+    assert fake_of(made).calls["destroy"] == 1
+    assert (tmp_path / "state" / "fake.json").read_text().startswith("[{},")
+    assert made.left == []
+    assert ledgers() == []
+
+
+def test_what_is_found_late_does_not_count_against_a_quota_for_ever(tmp_path: Path) -> None:
+    """Twice as many as may live: only because the first block's are gone, the second one's can be."""
+
+    async def act(made: Measuring) -> None:
+        for number in (1, 2):
+            await made.run(await made.plan(f"block {number}", SCENARIOS["exec"], 1, ["fake"]))
+
+    options = [f"fake.state_dir={tmp_path}/state", "fake.create=2xleak,0", "fake.max_live=2"]
+    made = drive(measuring(tmp_path, *options, rounds=2, warmup=0), act)
+    outcomes = [json.loads(line)["outcome"] for line in (tmp_path / "samples.jsonl").read_text().splitlines()]
+    assert outcomes == ["timeout", "timeout", "ok", "ok"]
+    assert made.left == []
+
+
+def test_a_hosted_one_may_come_later_still_so_it_stays_written_down(tmp_path: Path) -> None:
+    options = [f"fake.state_dir={tmp_path}/state", "fake.create=late:3600", "fake.hosted=true"]
+    measure(tmp_path, *options, rounds=1, warmup=0)
+    (ledger,) = ledgers()
+    ledger.unlink()

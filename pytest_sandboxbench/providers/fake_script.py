@@ -73,7 +73,7 @@ class Step:
 
     @property
     def seconds(self) -> float:
-        """The argument of ``swallow`` and ``block``."""
+        """The argument of ``swallow``, ``block`` and ``late``."""
         return float(self.text) if self.text else BOUND_S
 
 
@@ -143,6 +143,7 @@ WORDS = {
     "reject": Word("reject:" + "|".join(_LIMITS), "Rejected for that limit", _limit, _CALLS),
     "exit": Word("exit:N", "the command returns N", _code, frozenset({"exec", "run_once"})),
     "leak": Word("leak", "the sandbox comes to life, but the call never returns", _nothing, _MAKES),
+    "late": Word("late[:SECONDS]", "never returns; the sandbox comes to life that much later", _seconds, _MAKES),
     "gone": Word("gone", "the sandbox is found gone; for destroy that is success", _nothing, _INSIDE | {"destroy"}),
     "stuck": Word("stuck", "DestroyFailed, and so in every later try on it", _nothing, frozenset({"destroy"})),
     "lie": Word("lie", "says destroyed, and the sandbox lives on", _nothing, frozenset({"destroy"})),

@@ -30,12 +30,20 @@ _POLL_S = 0.001
 
 @dataclass(slots=True)
 class Live:
-    """A sandbox that exists; ``expires_ns`` is the end of its lifetime, ``stuck`` one that no destroy removes."""
+    """A sandbox that exists; ``stuck`` is one that no destroy removes.
+
+    ``from_ns`` is the begin and ``expires_ns`` the end of its lifetime, where it has one.
+    """
 
     run_id: str
     owner: str
     expires_ns: int | None = None
     stuck: bool = False
+    from_ns: int | None = None
+
+    def shows(self, run_id: str | None) -> bool:
+        """Whether it is listed now, among those of a run or of all."""
+        return run_id in (None, self.run_id) and (self.from_ns is None or self.from_ns <= loop_ns())
 
 
 @dataclass(slots=True)
@@ -88,7 +96,7 @@ class State:
 
 
 def _text(table: Table) -> str:
-    live = {k: (v.run_id, v.owner, v.expires_ns, v.stuck) for k, v in table.live.items()}
+    live = {k: (v.run_id, v.owner, v.expires_ns, v.stuck, v.from_ns) for k, v in table.live.items()}
     return json.dumps([live, table.making, table.waiting, table.served, table.admitted_ns])
 
 

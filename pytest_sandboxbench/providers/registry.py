@@ -109,10 +109,10 @@ class Registry:
         return spec
 
     def remembering(self, name: str, kind: str, options: Mapping[str, Any]) -> Registry:
-        """A registry in which ``name`` is of this kind and has these settings; what they leave out stays as it is here.
+        """A registry in which ``name`` is of this kind and has these settings; what they leave out is as it is here.
 
-        For an instance that an earlier run had, under another ``pyproject.toml`` perhaps. ``UsageError`` for a kind that
-        is not installed.
+        For an instance that an earlier run had, under another ``pyproject.toml`` perhaps. ``UsageError`` for a kind
+        that is not installed.
         """
         here = self.options(name) if name in self.names and self.kind(name) == kind else {}
         other = Registry(None)

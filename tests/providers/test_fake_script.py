@@ -307,6 +307,19 @@ async def test_destroy_can_lie() -> None:
 
 
 @on_virtual_clock
+async def test_a_late_sandbox_comes_to_life_after_its_caller_has_gone() -> None:
+    provider = fake(create="late:2")
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(1):
+            await create(provider)
+    assert await provider.owned() == []
+    await asyncio.sleep(1.1)
+    (ref,) = await provider.owned()
+    await provider.destroy(ref, deadline_s=1)
+    assert await provider.owned() == []
+
+
+@on_virtual_clock
 async def test_a_leaking_create_leaves_a_sandbox_and_a_hanging_one_does_not() -> None:
     for operation in ("create", "run_once"):
         for word, left in (("leak", 1), ("hang", 0)):
