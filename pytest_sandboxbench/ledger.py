@@ -27,7 +27,7 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 from .facts import process_start
-from .model import Owner, SandboxRef
+from .model import Capabilities, Owner, SandboxRef
 
 if sys.platform != "win32":
     import fcntl
@@ -104,10 +104,16 @@ class Ledger:
         self._gone: list[tuple[str, str]] = []
         self._descriptor: int | None = None
 
-    def can(self, name: str, kind: str, options: Mapping[str, Any], *, labels: bool) -> None:
-        """How to make the provider again. Without this, nothing of it is booked: it dies with the process."""
-        self._labels[name] = labels
-        self._introduced[name] = self._line({"can": name, "kind": kind, "options": dict(options), "labels": labels})
+    def can(self, name: str, kind: str, options: Mapping[str, Any], can: Capabilities) -> None:
+        """How to make the provider again, before its first create. Without this nothing of it is booked.
+
+        A script without a state on disk is not: its sandboxes end with the process.
+        """
+        if can.isolation == "scripted" and not can.labels:
+            return
+        self._labels[name] = can.labels
+        line = {"can": name, "kind": kind, "options": dict(options), "labels": can.labels}
+        self._introduced[name] = self._line(line)
 
     def making(self, name: str, number: int = 1) -> None:
         """So many creates are about to start. On disk when it returns.
@@ -165,8 +171,14 @@ class Ledger:
         self._over.clear()
         return lines
 
-    def close(self) -> None:
-        """The end of the process's run: without anything left or unknown, the file goes."""
+    def close(self, *, all_gone: bool = False) -> None:
+        """The end of the process's run: without anything left or unknown, the file goes.
+
+        ``all_gone``: somebody looked, and there is nothing, whatever is written.
+        """
+        if all_gone:
+            self.live.clear()
+            self.unknown.clear()
         if self._descriptor is None:
             return
         if self.live or any(self.unknown.values()):

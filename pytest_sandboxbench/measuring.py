@@ -128,9 +128,7 @@ class Measuring:
             return answer
         self._specs[name] = self._registry.spec(name)
         self._providers[name] = provider
-        can = provider.capabilities
-        if can.labels or can.isolation != "scripted":  # a script without a shared state ends with its process
-            self.ledger.can(name, self._registry.kind(name), self._registry.options(name), labels=can.labels)
+        self.ledger.can(name, self._registry.kind(name), self._registry.options(name), provider.capabilities)
         if answer.ready:
             self.header["providers"][name] = self._describe(name, provider, answer)
         return answer

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from ..errors import ProviderMissing, SandboxbenchError, UsageError
-from ..ledger import this_process
+from ..ledger import Ledger, folder_of_user, this_process
 from ..load.deadlines import Pulse, bounded, describe
 from ..load.guard import GuardedProvider
 from ..load.preflight import ask_provider, secrets_of
@@ -18,7 +18,7 @@ from ..load.watchdog import Watchdog
 from ..model import Capabilities, Owner, SandboxRef
 from ..providers.protocol import Provider
 from ..providers.registry import Registry
-from ..records.redaction import hide
+from ..records.redaction import hide, redact
 from .check import Check, CheckFailed, NotInGuest, Trial
 
 __all__ = ["Outcome", "Verdict", "capabilities_of", "run_check"]
@@ -72,7 +72,7 @@ async def run_check(registry: Registry, name: str, check: Check, timeout_s: floa
 
 
 async def _run_check(registry: Registry, name: str, check: Check, timeout_s: float) -> tuple[Outcome, str]:
-    owner = this_process(f"check-{secrets.token_hex(4)}")
+    owner = this_process(f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-check-{secrets.token_hex(3)}")
     async with AsyncExitStack() as stack:
         watchdog = Watchdog()
         stack.enter_context(watchdog.watching())
@@ -130,6 +130,7 @@ class _Instances:
         self._stack = stack
         self._made: list[tuple[GuardedProvider, str]] = []
         self._closed: list[Provider] = []
+        self._ledgers: dict[str, Ledger] = {}
 
     async def another(self) -> GuardedProvider:
         answer, provider = await ask_provider(self._registry, self._name)
@@ -156,11 +157,29 @@ class _Instances:
         pulse = Pulse(self._timeout_s, self._watchdog.expect, self._watchdog.rest)
         self._watchdog.rest()
         spec = self._registry.spec(self._name)
-        made = GuardedProvider(provider, owner=owner, spec=spec, timeout_s=self._timeout_s, pulse=pulse)
+        ledger = self._ledger(owner, provider.capabilities)
+        made = GuardedProvider(provider, owner=owner, spec=spec, timeout_s=self._timeout_s, pulse=pulse, ledger=ledger)
         self._made.append((made, owner.run_id))
         return made
 
+    def _ledger(self, owner: Owner, can: Capabilities) -> Ledger:
+        """What a kill in the middle of a check leaves is found like that of any run."""
+        ledger = self._ledgers.get(owner.run_id)
+        if ledger is None:
+            secrets_ = secrets_of(self._registry)
+            ledger = Ledger(folder_of_user(), owner, lambda data: redact(data, secrets_))
+            ledger.can(self._name, self._registry.kind(self._name), self._registry.options(self._name), can)
+            self._ledgers[owner.run_id] = ledger
+        return ledger
+
     async def clear(self) -> str:
+        """Destroy what the check made, then look. Returns what is left."""
+        left = await self._clear()
+        for ledger in self._ledgers.values():
+            ledger.close(all_gone=not left)
+        return left
+
+    async def _clear(self) -> str:
         """Destroy what the check made, then look: a list may lag behind for some seconds. Returns what is left."""
         made, self._made = self._made, []
         open_ = [one for one, _run in made if not any(one.unguarded is closed for closed in self._closed)]
