@@ -36,6 +36,7 @@ __all__ = [
     "take_over",
 ]
 
+_SHOWN = 50
 _GROUPINGS = ("group", "name", "func", "fullname", "fullfunc", "param")
 
 
@@ -270,10 +271,14 @@ def _comparison_mistake(session: Any) -> str:
         )
     if session.compare is True and not session.compare_fail:
         return ""  # the first run of all: pytest-benchmark has warned, and there is nothing to be wrong about
+    from pytest_sandboxbench.records.untrusted import harmless
+
     saved = sorted(path.stem for path in session.storage.query()) if hasattr(session.storage, "query") else []
     number = "" if session.compare is True else f"={session.compare}"
     return f"--benchmark-compare{number}: no saved run matches in {session.storage}; " + (
-        f"saved there: {', '.join(saved)}" if saved else "nothing is saved there yet: run with --benchmark-autosave"
+        f"saved there: {harmless(', '.join(saved[-_SHOWN:]), 2000)}"
+        if saved
+        else "nothing is saved there yet: run with --benchmark-autosave"
     )
 
 

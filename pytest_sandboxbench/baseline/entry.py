@@ -6,13 +6,23 @@ The only file that imports pytest_benchmark, so it is itself imported late.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 from pytest_benchmark.logger import PytestBenchmarkWarning
-from pytest_benchmark.stats import Metadata, Stats
+from pytest_benchmark.stats import Metadata, Stats, normalize_stats
 
-__all__ = ["PytestBenchmarkWarning", "RegressionWatch", "SeriesMetadata", "SeriesStats"]
+__all__ = ["PytestBenchmarkWarning", "RegressionWatch", "SeriesMetadata", "SeriesStats", "hand_over"]
+
+
+def hand_over(storage: Any, path: Path, document: dict[str, Any]) -> None:
+    """A saved run that was read and checked goes to pytest-benchmark's storage, which would read the file again."""
+    for result in document["benchmarks"]:
+        normalize_stats(result["stats"])  # type: ignore[no-untyped-call]
+    cache = getattr(storage, "_cache", None)
+    if isinstance(cache, dict):
+        cache[path] = document
 
 
 class SeriesStats(Stats):

@@ -139,14 +139,27 @@ def _time(seconds: float) -> str:
 
 
 def _load(benchmark: Any) -> None:
-    from pytest_sandboxbench.baseline.entry import PytestBenchmarkWarning
+    from pytest_sandboxbench.baseline.entry import PytestBenchmarkWarning, hand_over
+    from pytest_sandboxbench.baseline.saved import compared_files, read_saved
+    from pytest_sandboxbench.errors import UsageError
 
+    compare = benchmark.compare
     try:
+        files = compared_files(benchmark)
+        for path in files:
+            hand_over(benchmark.storage, path, read_saved(path))
+        if compare is True and files:  # or all that were ever saved would be read, for the sake of the last one
+            benchmark.compare = str(files[0])
         benchmark.handle_loading()
-    except PytestBenchmarkWarning as warning:  # under -W error; a traceback would tell nothing more
-        raise pytest.UsageError(str(warning)) from None
+    except (
+        PytestBenchmarkWarning,
+        UsageError,
+    ) as told:  # a warning under -W error: a traceback would tell nothing more
+        raise pytest.UsageError(str(told)) from None
     except ValueError as error:  # its storage cannot name a file outside of the working directory
-        raise pytest.UsageError(f"--benchmark-compare={benchmark.compare}: {error}") from None
+        raise pytest.UsageError(f"--benchmark-compare={compare}: {error}") from None
+    finally:
+        benchmark.compare = compare
 
 
 def _drop_volatile(machine_info: dict[str, Any]) -> None:
