@@ -141,8 +141,9 @@ class Ledger:
     def over(self, name: str, number: int = 1) -> None:
         """Nothing is left, for sure, of so many creates of which nothing was known."""
         number = min(number, self.unknown[name])
-        self._account(name, number)
-        self._over[name] += number
+        if number:
+            self._account(name, number)
+            self._over[name] += number
 
     def gone(self, ref: SandboxRef) -> None:
         """It is destroyed."""
