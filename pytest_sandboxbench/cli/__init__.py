@@ -104,6 +104,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         print(f"sandboxbench: {harmless(str(error), 2000)}", file=sys.stderr)
         return USAGE
+    except KeyboardInterrupt:
+        print("sandboxbench: interrupted", file=sys.stderr)
+        return 130
     except BrokenPipeError:
         # The reader (head, less) has seen enough; without this Python complains once more at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

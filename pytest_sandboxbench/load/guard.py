@@ -96,7 +96,7 @@ class GuardedSandbox:
         finally:
             close = getattr(pieces, "aclose", None)
             if close is not None:
-                await close()
+                await bounded("closing a stream", close(), self._timeout_s)
 
     async def write_file(self, path: str, data: bytes, *, deadline_s: float | None = None) -> None:
         limit = self._timeout_s if deadline_s is None else deadline_s

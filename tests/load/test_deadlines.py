@@ -8,13 +8,18 @@ import signal
 import threading
 import time
 import warnings
-from typing import Any
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from typing import Any, cast
 
 import pytest
 
-from pytest_sandboxbench.load.deadlines import bounded
+from pytest_sandboxbench.errors import OperationTimeout
+from pytest_sandboxbench.load.deadlines import Guard, Pulse, bounded
+from pytest_sandboxbench.load.guard import GuardedSandbox
 from pytest_sandboxbench.load.lanes import Lane
 from pytest_sandboxbench.load.watchdog import LoopBlocked, Watchdog
+from pytest_sandboxbench.model import Output, SandboxRef
+from pytest_sandboxbench.providers.protocol import Sandbox
 
 from .blocks import GIVEN_UP_S, TIMEOUT_S, Notes, block, fake, life, measure, run, seconds
 
@@ -286,3 +291,26 @@ def test_nothing_is_said_of_what_was_left_behind(caplog: pytest.LogCaptureFixtur
     gc.collect()
     said = [r.getMessage() for r in caplog.records if r.name == "asyncio" and "Executing" not in r.getMessage()]
     assert [text for text in said if "Using selector" not in text] == []
+
+
+def test_closing_a_stream_has_a_deadline_too() -> None:
+    class Clinging:
+        ref = SandboxRef("clinging", "1")
+
+        async def stream(self, argv: Sequence[str], **_: Any) -> AsyncIterator[Output]:
+            try:
+                yield Output("stdout", b"one")
+            finally:
+                await asyncio.sleep(float(FOREVER))
+
+    async def main() -> None:
+        sandbox = GuardedSandbox(cast("Sandbox", Clinging()), Guard(Pulse(TIMEOUT_S), TIMEOUT_S), TIMEOUT_S)
+        pieces = sandbox.stream(["yes"])
+        async for _piece in pieces:
+            break
+        with pytest.raises(OperationTimeout, match="closing a stream"):
+            await cast("AsyncGenerator[Output, None]", pieces).aclose()
+
+    started = time.monotonic()
+    asyncio.run(main())
+    assert time.monotonic() - started < GIVEN_UP_S
