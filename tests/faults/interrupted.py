@@ -1,0 +1,111 @@
+"""A run that is told to end, or is ended: signals, at every stage of a sandbox's life."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+
+from .case import SUBJECT, Case, Ended
+from .fault import Fault
+
+__all__ = ["FAULTS"]
+
+LONG = ("--sandbox-samples=1000", "--sandbox-concurrency=2")
+
+
+def working(case: Case, *arguments: str) -> subprocess.Popen[str]:
+    """A run in the middle of its work, some samples on disk."""
+    process = case.start("-k", "test_lives", *LONG, *arguments)
+    case.wait_for_mark("lives", 7, process)
+    return process
+
+
+def paused(case: Case) -> subprocess.Popen[str]:
+    process = case.start("-k", "test_paused", "--sandbox-samples=10", "--sandbox-timeout=60")
+    case.wait_for_mark("paused", 4, process)
+    return process
+
+
+def signalled(number: int, stage: str = "working") -> Fault:
+    def act(case: Case) -> Ended:
+        process = working(case) if stage == "working" else paused(case)
+        process.send_signal(number)
+        return case.end(process)
+
+    killed = number == signal.SIGKILL
+    name = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM", signal.SIGHUP: "SIGHUP", signal.SIGKILL: "SIGKILL"}
+    status = {signal.SIGINT: 2, signal.SIGKILL: -9}.get(signal.Signals(number), 128 + number)
+    return Fault(
+        f"{name[signal.Signals(number)]}{' while paused' if stage == 'paused' else ''}",
+        act,
+        status,
+        cleaned="reap" if killed else "itself",
+        says="" if killed else f"  {SUBJECT}",
+        fast=("bubblewrap",) if number in (signal.SIGINT, signal.SIGKILL) and stage == "paused" else (),
+    )
+
+
+def killed_before_the_next_run(stage: str) -> Fault:
+    def act(case: Case) -> Ended:
+        process = working(case) if stage == "working" else paused(case)
+        process.kill()
+        return case.end(process)
+
+    return Fault(
+        f"SIGKILL{' while paused' if stage == 'paused' else ''}, then a run",
+        act,
+        -9,
+        cleaned="next run",
+        fast=("null", "fake") if stage == "working" else (),
+    )
+
+
+def interrupted_twice(case: Case) -> Ended:
+    """The second one while a destroy hangs means: now."""
+    case.configure({SUBJECT: {"at": "destroy", "what": "hang", "good": 3}})
+    process = case.start("-k", "test_lives", "--sandbox-samples=10", "--sandbox-timeout=60")
+    case.wait(lambda: case.logged("destroy fault"), process, "hanging destroy")
+    process.send_signal(signal.SIGINT)
+    case.wait(lambda: case.logged("destroy fault") > 1, process, "second try to destroy")
+    process.send_signal(signal.SIGINT)
+    return case.end(process, within_s=20)
+
+
+def interrupted_in_a_create(case: Case) -> Ended:
+    case.configure({SUBJECT: {"at": "create", "what": "hang", "good": 3}})
+    process = case.start("-k", "test_lives", "--sandbox-samples=10")
+    case.wait(lambda: case.logged("create fault"), process, "hanging create")
+    process.send_signal(signal.SIGINT)
+    return case.end(process, within_s=20)
+
+
+def interrupted_as_a_group(case: Case) -> Ended:
+    """As a terminal sends it: every process of the group gets it."""
+    process = case.start("-k", "test_lives", *LONG, before=lambda: os.setpgid(0, 0))
+    case.wait_for_mark("lives", 7, process)
+    os.killpg(process.pid, signal.SIGINT)
+    return case.end(process)
+
+
+FAULTS = (
+    signalled(signal.SIGINT),
+    Fault("Ctrl-C at a terminal (the whole group)", interrupted_as_a_group, 2, says=f"  {SUBJECT}"),
+    signalled(signal.SIGINT, "paused"),
+    Fault("Ctrl-C in a create that hangs", interrupted_in_a_create, 2),
+    Fault(
+        "Ctrl-C twice, in a destroy that hangs",
+        interrupted_twice,
+        2,
+        cleaned="next run",
+        says="may still exist",
+        fast=("null",),
+    ),
+    signalled(signal.SIGTERM),
+    signalled(signal.SIGTERM, "paused"),
+    signalled(signal.SIGHUP),
+    signalled(signal.SIGKILL),
+    signalled(signal.SIGKILL, "paused"),
+    killed_before_the_next_run("working"),
+    killed_before_the_next_run("paused"),
+)
