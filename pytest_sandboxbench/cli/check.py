@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import os
 import shutil
+import signal
 import sys
 import time
 from collections.abc import Iterable, Sequence
@@ -21,16 +22,19 @@ from ..model import Capabilities, Preflight
 from ..providers.registry import Registry
 from ..records.redaction import hide
 from ..report.text import clip, harmless
+from ..termination import Termination
 from .card import Card, Line, listing
 
 __all__ = ["run"]
 
-_INTERRUPTED = 130
 _COLOURS = {"head": "1", "good": "32", "bad": "31"}
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Status 0 when everything passed, 1 when something failed or the provider cannot run here, 130 after Ctrl-C."""
+    """Status 0 when everything passed, 1 when something failed or the provider cannot run here, 130 after Ctrl-C.
+
+    SIGTERM is like Ctrl-C.
+    """
     if arguments.list:
         if arguments.name is not None:
             raise UsageError("--list prints all checks, of no provider: leave the name out")
@@ -45,6 +49,8 @@ def run(arguments: argparse.Namespace) -> int:
     chosen = _chosen(arguments.text)
     started = time.monotonic()
     verdicts: list[Verdict] = []
+    termination = Termination()
+    termination.install()
     try:
         answer, can = asyncio.run(_introduce(registry, name))
         if can is None:
@@ -56,12 +62,19 @@ def run(arguments: argparse.Namespace) -> int:
             pass
     except KeyboardInterrupt:
         print("sandboxbench: interrupted before the first check", file=sys.stderr)
-        return _INTERRUPTED
+        return _status_of(termination)
+    finally:
+        termination.uninstall()
     card = Card(name, kind, answer.facts, can, verdicts, len(chosen), len(CHECKS), time.monotonic() - started)
     _print(card.lines(_width()))
     if len(verdicts) < len(chosen):
-        return _INTERRUPTED
+        return _status_of(termination)
     return 1 if card.failed else 0
+
+
+def _status_of(interruption: Termination) -> int:
+    """What a shell gives for a process that a signal ended."""
+    return 128 + (interruption.number or signal.SIGINT)
 
 
 def _chosen(texts: Sequence[str]) -> list[Check]:

@@ -68,7 +68,7 @@ class ComplianceSuite:
         verdict = self._verdict(check, request)
         said = harmless(verdict.said, _LONGEST)
         if verdict.outcome == "left out":
-            pytest.skip(f"{self.provider} {said}")
+            pytest.skip(f"{self.provider}: {said}")
         if verdict.outcome == "failed":
             pytest.fail(f"{check.about}\n{said}", pytrace=False)
 
