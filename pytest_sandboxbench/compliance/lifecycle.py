@@ -15,6 +15,7 @@ from .check import NotInGuest, Trial, among, check, cut_short, expect, moments, 
 __all__ = ["CHECKS"]
 
 _PREFLIGHT_S = 1.0
+_LATE_S = 2.0
 _UNREAL_IMAGE = "sandboxbench.invalid/no-such-image"  # a name that no registry can have: RFC 6761
 _ASKED = {"vcpus": 1.0, "memory_mib": 512, "pids": 100}
 _OTHER_DIGITS = str.maketrans("0123456789", "5678901234")
@@ -283,6 +284,8 @@ async def a_cancelled_create_leaves_nothing(trial: Trial) -> None:
         if made is not None:
             await trial.provider.destroy(made)
         await trial.lists(f"after a create (of about {lasts_s:.3f} s) that was cancelled after {moment:.3f} s")
+    await asyncio.sleep(min(lasts_s, _LATE_S))
+    await trial.lists("some time after creates were cancelled")
 
 
 @check()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 import time
 
@@ -12,6 +13,7 @@ __all__ = ["CHECKS"]
 
 _UNREAL_IMAGE = "sandboxbench.invalid/no-such-image"
 _DEADLINE_S = 1.0
+_LATE_S = 2.0
 
 
 @check("one_shot")
@@ -134,6 +136,8 @@ async def a_cancelled_run_leaves_nothing(trial: Trial) -> None:
         if ran is not None:
             await trial.provider.destroy(ran[1])
         await trial.lists(f"after a run_once that was cancelled after {moment:.3f} s")
+    await asyncio.sleep(min(lasts_s, _LATE_S))
+    await trial.lists("some time after runs were cancelled")
 
 
 @check("one_shot")
