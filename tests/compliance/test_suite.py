@@ -58,7 +58,7 @@ def test_the_loop_of_the_test_run_stays_in_place(ours: Suite, pytester: pytest.P
             loop = asyncio.new_event_loop()
             asyncio.set_event_loop(loop)
             yield
-            assert asyncio.get_event_loop_policy().get_event_loop() is loop
+            assert asyncio.get_event_loop() is loop
             asyncio.set_event_loop(None)
             loop.close()
         """
