@@ -10,6 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
+from .untrusted import writable
+
 __all__ = ["HIDDEN", "hide", "hide_arguments", "hide_values", "redact", "secrets_in"]
 
 HIDDEN = "***"
@@ -63,7 +65,7 @@ def hide_arguments(argv: list[str]) -> list[str]:
 
 def hide(text: str, known: Iterable[str] = ()) -> str:
     """A text that somebody else wrote, an error for instance, without values of secret variables and ``NAME=VALUE``."""
-    text = hide_values(text, {*known, *_of_environment()})
+    text = hide_values(writable(text), {*known, *_of_environment()})
     return _IN_TEXT.sub(rf"\1{HIDDEN}", text)
 
 
@@ -105,17 +107,17 @@ def _walk(value: Any, secrets: frozenset[str]) -> Any:
     if isinstance(value, Mapping):
         # A secret can be a name as well: of a guest's fact, for instance.
         return {
-            hide_values(str(k), secrets): HIDDEN if v and _NAMES.search(str(k)) else _walk(v, secrets)
+            hide_values(writable(str(k)), secrets): HIDDEN if v and _NAMES.search(str(k)) else _walk(v, secrets)
             for k, v in value.items()
         }
     if isinstance(value, list | tuple):
         return [_walk(item, secrets) for item in value]
     if isinstance(value, str):
-        return hide_values(value, secrets)
+        return hide_values(writable(value), secrets)
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)  # JSON has no word for it
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, int | float):
         return HIDDEN if str(value) in secrets else value
-    return hide_values(str(value), secrets)
+    return hide_values(writable(str(value)), secrets)

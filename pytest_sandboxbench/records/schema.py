@@ -20,6 +20,7 @@ import msgspec
 
 from ..model import Sample, SeriesKey
 from .redaction import hide, hide_values
+from .untrusted import writable
 
 __all__ = ["SCHEMA", "Row", "encode", "key_text", "lines", "parse_key"]
 
@@ -27,6 +28,9 @@ SCHEMA = 1
 
 _UNSAFE = re.compile(r"[^\w.+-]+")
 _LONGEST_NAME = 60
+
+# What JSON may hold as it is and a terminal obeys: DEL, C1, and what turns the direction of writing.
+_OBEYED = re.compile("[\x7f-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]")
 
 _KEY = re.compile(
     r"(?P<provider>[^:{}@/]+):(?P<operation>[^:{}@/]+?)(?:\{(?P<variants>[^{}]*)\})?(?:\.(?P<phase>[^:{}@/]+))?"
@@ -59,7 +63,7 @@ def encode(sample: Sample, origin_ns: int, secrets: Collection[str] = ()) -> Row
     """A sample with its times counted from the origin of the run, and without these secrets in what others wrote."""
 
     def told(text: str) -> str:
-        text = _writable(text)
+        text = writable(text)
         return hide_values(text, secrets) if secrets else text
 
     same = sample.released_ns == sample.scheduled_ns
@@ -77,18 +81,16 @@ def encode(sample: Sample, origin_ns: int, secrets: Collection[str] = ()) -> Row
         sandbox=told(sample.sandbox),
         warmup=sample.warmup,
         phases={told(name): (start - origin_ns, end - origin_ns) for name, (start, end) in sample.phases.items()},
-        error=hide(_writable(sample.error), secrets) if sample.error else "",
+        error=hide(sample.error, secrets) if sample.error else "",
     )
 
 
-def _writable(text: str) -> str:
-    """Text as UTF-8 can hold it: bytes that were no text reach Python as surrogates."""
-    return text if text.isascii() else text.encode(errors="backslashreplace").decode()
-
-
 def lines(rows: Iterable[Row]) -> bytes:
-    """Rows as JSON lines."""
-    return msgspec.json.Encoder().encode_lines(rows)
+    """Rows as JSON lines, in which nothing stands that a terminal would obey: somebody will read them with ``less``."""
+    text = msgspec.json.Encoder().encode_lines(rows)
+    if text.isascii() and b"\x7f" not in text:
+        return text
+    return _OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", text.decode()).encode()
 
 
 def key_text(text: str) -> str:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
-__all__ = ["depth_is_over", "harmless", "inert", "open_regular", "size_text"]
+__all__ = ["depth_is_over", "harmless", "inert", "open_regular", "size_text", "writable"]
 
 # What sets a colour, and nothing else: pytest's own output is full of it.
 _COLOUR = re.compile(r"(\x1b\[[0-9;]{0,40}m)")
@@ -40,6 +40,11 @@ def inert(text: str) -> str:
     for at in range(0, len(pieces), 2):
         pieces[at] = "".join(c if c in "\n\t" else _shown(c) for c in pieces[at])
     return "".join(pieces)
+
+
+def writable(text: str) -> str:
+    """Text as UTF-8 can hold it: bytes that were no text reach Python as surrogates."""
+    return text if text.isascii() else text.encode(errors="backslashreplace").decode()
 
 
 def _shown(c: str) -> str:

@@ -115,7 +115,7 @@ def test_a_header_of_anything_can_be_written(tmp_path: Path) -> None:
     odd = {1: Path("/x"), "t": (1, 2), "s": "\udcff", "n": None, "f": 1.5, "b": True, "set": frozenset({1})}
     assert write_header(tmp_path, {**HEADER, "odd": odd}) == ""
     read = json.loads((tmp_path / "run.json").read_text())["odd"]
-    assert read == {"1": "/x", "t": [1, 2], "s": "\udcff", "n": None, "f": 1.5, "b": True, "set": "frozenset({1})"}
+    assert read == {"1": "/x", "t": [1, 2], "s": "\\udcff", "n": None, "f": 1.5, "b": True, "set": "frozenset({1})"}
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full (Linux)")
