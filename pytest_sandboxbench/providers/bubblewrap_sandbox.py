@@ -15,7 +15,7 @@ from . import proc
 from .bubblewrap_command import CommandLines
 from .cgroups import Freezer, Limits, remove_group
 from .local import Holder, exec_token, run_command, stream_command
-from .one_process import Command, Ended, Wake, supervise
+from .one_process import REAP_S, Command, Ended, Wake, supervise
 from .processes import Processes
 from .work_folders import WorkFolders
 
@@ -285,7 +285,13 @@ def _kill(token: str, pid: int) -> None:
     """All of a command but nsenter, which is ``pid``.
 
     That ends when what it started has ended, and then nothing is left for the host's first process to reap, for which
-    a destroy would have to wait. A command that had stopped had stopped it as well.
+    a destroy would have to wait. So it is waited for: it may not have started anything yet. A command that had stopped
+    had stopped it as well.
     """
-    proc.kill_labelled(proc.EXEC_LABEL, token, below=pid, spare=pid)
-    proc.send([pid], signal.SIGCONT)
+    deadline = time.monotonic() + REAP_S
+    while True:
+        proc.kill_labelled(proc.EXEC_LABEL, token, below=pid, spare=pid)
+        proc.send([pid], signal.SIGCONT)
+        if proc.state(pid) in ("Z", "X", "") or time.monotonic() > deadline:
+            return
+        time.sleep(0.0005)

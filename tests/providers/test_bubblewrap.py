@@ -225,6 +225,23 @@ def test_a_command_that_stopped_is_killed_as_quickly_as_any(owner: Owner) -> Non
     assert within(owner, act) < 0.3 + one_process.REAP_S
 
 
+def test_a_command_cancelled_before_nsenter_has_started_it_is_not_started_later(owner: Owner) -> None:
+    async def act(provider: BubblewrapProvider, sandbox: BubblewrapSandbox) -> None:
+        slowest = 0.0
+        for step in range(60):
+            task = asyncio.ensure_future(sandbox.exec(["sh", "-c", "sleep 61 & sleep 62"], deadline_s=D))
+            await asyncio.sleep(step * 0.0001)
+            start = time.monotonic()
+            task.cancel()
+            await asyncio.wait({task})
+            slowest = max(slowest, time.monotonic() - start)
+        left = (await sandbox.exec(["ps", "-eo", "args"], deadline_s=D)).stdout.decode()
+        assert "sleep 6" not in left
+        assert slowest < one_process.REAP_S
+
+    within(owner, act)
+
+
 def test_ac14_a_background_child_ends_with_the_sandbox(owner: Owner, left_behind: list[int]) -> None:
     async def act(provider: BubblewrapProvider, sandbox: BubblewrapSandbox) -> None:
         start = time.monotonic()
