@@ -19,7 +19,7 @@ _LOOK = 'grep -ls -e "$1" /proc/[0-9]*/environ; true'
 
 
 class Mark:
-    """A mark of one command: run it with ``env=mark.env``."""
+    """A mark of one command: run ``mark.argv(script)`` with ``env=mark.env``."""
 
     def __init__(self, trial: Trial, sandbox: GuardedSandbox) -> None:
         self._trial = trial
@@ -36,6 +36,11 @@ class Mark:
         if not found.stdout.strip():
             raise NotInGuest("the guest shows no environments of processes in /proc")
         return mark
+
+    def argv(self, script: str) -> list[str]:
+        """A shell that runs the script, but for one without the mark: nothing of it would be found."""
+        unmarked = 'echo "the variables given with the command did not reach it" >&2; exit 98'
+        return ["sh", "-c", f'[ "${_NAME}" = {self._token} ] || {{ {unmarked}; }}; {script}']
 
     async def living(self) -> list[str]:
         """Pids, inside, of what lives of the command."""

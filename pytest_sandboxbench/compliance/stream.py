@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
-from ..errors import SandboxError
+from ..errors import OperationTimeout, SandboxError
 from ..load.guard import GuardedSandbox
 from ..model import Output
 from .check import CheckFailed, Trial, among, check, expect, expect_same, shown
-from .exec import EVERY_BYTE, SIXTY_FOUR_MIB, pattern, plenty
 from .marks import Mark
+from .material import EVERY_BYTE, NAP, SIXTY_FOUR_MIB, pattern, plenty
 
 __all__ = ["CHECKS"]
 
@@ -124,7 +124,7 @@ async def other_commands_run_meanwhile(trial: Trial) -> None:
     """While a stream is open, other commands run in the sandbox, and it shows what they bring about."""
     sandbox = await trial.sandbox()
     seen: list[bytes] = []
-    script = "echo up; until [ -e go ]; do sleep 1; done; echo went"
+    script = f"echo up; until [ -e go ]; do {NAP}; done; echo went"
     stream = sandbox.stream(["sh", "-c", script], deadline_s=min(15.0, trial.timeout_s))
     async with aclosing(stream) as pieces:  # type: ignore[type-var]
         async for piece in pieces:
@@ -168,7 +168,7 @@ async def stdin_of_a_stream_ends(trial: Trial) -> None:
     sandbox = await trial.sandbox()
     try:
         came = await _came(sandbox, ["cat"], deadline_s=min(10.0, trial.timeout_s))
-    except SandboxError as error:
+    except OperationTimeout as error:
         raise CheckFailed(f"the stream of `cat` without stdin was to end at once, it raised: {error}") from error
     _ended(came, 0, "the stream of `cat` without stdin")
 
@@ -217,7 +217,7 @@ async def a_background_process_holds_no_stream_up(trial: Trial) -> None:
     deadline_s = min(10.0, trial.timeout_s)
     try:
         came = await _came(sandbox, ["sh", "-c", "echo started; sleep 61 & exit 3"], deadline_s=deadline_s)
-    except SandboxError as error:
+    except OperationTimeout as error:
         raise CheckFailed(f"the stream of `sleep 61 & exit 3` was open after {deadline_s:g} s: {error}") from error
     _ended(came, 3, "the stream of `sleep 61 & exit 3`")
     expect_same("what it wrote before it exited", bytes(came.stdout), b"started\n")
@@ -228,13 +228,14 @@ async def closing_kills_the_command(trial: Trial) -> None:
     """A stream that is closed early ends its command, silent or writing, and all that this started."""
     sandbox = await trial.sandbox()
     for what, script in (
-        ("silent", "echo up; sleep 61 & sleep 62"),
-        ("writing", "sleep 61 & while echo y; do :; done"),
+        ("silent", "sleep 61 & echo up; sleep 62"),
+        ("writing", "sleep 61 & while echo up; do :; done"),
     ):
         mark = await Mark.of(trial, sandbox)
-        stream = sandbox.stream(["sh", "-c", script], env=mark.env)
+        stream = sandbox.stream(mark.argv(script), env=mark.env)
         async with aclosing(stream) as pieces:  # type: ignore[type-var]
-            async for _piece in pieces:
+            async for piece in pieces:
+                expect(piece.data.startswith(b"up"), f"a command that writes at once and goes on gave first {piece}")
                 break
         await mark.expect_none(f"after the stream of a {what} command was closed early")
     expect_same("`echo` after closed streams", await trial.sh(sandbox, "echo works"), b"works\n")
