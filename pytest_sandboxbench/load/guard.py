@@ -235,7 +235,9 @@ class GuardedProvider:
         limit = self.timeout_s if deadline_s is None else deadline_s
         spec = self.spec if spec is None else spec
         one_shot = self._inner
-        if self.capabilities.one_shot and isinstance(one_shot, OneShot):
+        if self.capabilities.one_shot:
+            if not isinstance(one_shot, OneShot):
+                raise Unsupported("run_once", said=f"{self.name} declares one_shot, and has no method run_once")
 
             async def run() -> tuple[ExecResult, SandboxRef]:
                 result, ref = await one_shot.run_once(spec, argv, stdin=stdin, owner=self._owner, deadline_s=limit)

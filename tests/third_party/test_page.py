@@ -35,31 +35,82 @@ def test_it_is_short() -> None:
     assert len(example("test_mini.py").splitlines()) < 30
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="it reads /proc")
+class Joined:
+    """The example as a package that is on the path; :mod:`.test_from_wheel` installs it."""
+
+    def __init__(self, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.path = pytester.path
+        point = re.search(r"\[project.entry-points.*?\]\n(.*?)\n\n", example("pyproject.toml"), re.DOTALL)
+        assert point
+        information = pytester.mkdir("mini_sandboxbench-1.0.dist-info")
+        (information / "METADATA").write_text("Metadata-Version: 2.1\nName: mini-sandboxbench\nVersion: 1.0\n")
+        points = f"[sandboxbench.providers]\n{point.group(1).replace(chr(34), '')}\n"
+        (information / "entry_points.txt").write_text(points)
+        monkeypatch.setenv("PYTHONPATH", str(self.path))
+        monkeypatch.setenv("COLUMNS", "200")
+
+    def check(self, module: str, status: int, *arguments: str) -> str:
+        """The card, with this module as the provider's."""
+        (self.path / "mini_sandboxbench.py").write_text(module, encoding="utf-8")
+        command = [sys.executable, "-m", "pytest_sandboxbench.cli", "check", "mini", *arguments]
+        done = subprocess.run(
+            [*command, "--option", f"root={self.path / 'root'}"],
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+        assert done.returncode == status, done.stdout + done.stderr
+        assert "Traceback" not in done.stderr
+        assert list((self.path / "root").glob("*")) == []
+        return done.stdout
+
+
+@pytest.fixture
+def joined(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Joined:
+    return Joined(pytester, monkeypatch)
+
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="it reads /proc")
+
+
+@linux
+def test_the_example_passes(joined: Joined) -> None:
+    out = joined.check(example("mini_sandboxbench.py"), 0, "-k", "lifecycle", "-k", "exec", "-k", "files")
+    assert "mini passes these checks" in out
+
+
+@linux
+@pytest.mark.full
+def test_the_example_passes_everything(joined: Joined) -> None:
+    assert "mini keeps its promises" in joined.check(example("mini_sandboxbench.py"), 0)
+
+
+TRUTH = 'Capabilities(isolation="none", stream=False, network_off=False, labels=True)'
+
+
+@linux
 @pytest.mark.parametrize(
-    "chosen",
+    ("declared", "check"),
     [
-        ("-k", "lifecycle", "-k", "exec", "-k", "files"),
-        pytest.param((), marks=pytest.mark.full),
+        ("network_off=False", "stream-the_last_item_is_the_exit"),
+        ("stream=False", "limits-without_network_the_host_is_not_reached"),
+        ("network_off=False, stream=False, one_shot=True", "one_shot-it_gives_output_and_exit_code"),
+        ("network_off=False, stream=False, pause=('frozen',)", "pause-paused_twice_is_paused"),
+        ("network_off=False, stream=False, limits=frozenset({'memory_mib'})", "limits-memory_is_limited"),
+        ("network_off=False, stream=False, limits=frozenset({'pids'})", "limits-processes_are_limited"),
     ],
-    ids=["some", "all"],
+    ids=["stream", "network_off", "one_shot", "pause", "memory_mib", "pids"],
 )
-def test_the_example_passes(
-    chosen: tuple[str, ...], pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """From the page, as a package that is on the path: :mod:`.test_from_wheel` installs it."""
-    pytester.makefile(".py", mini_sandboxbench=example("mini_sandboxbench.py"))
-    point = re.search(r"\[project.entry-points.*?\]\n(.*?)\n\n", example("pyproject.toml"), re.DOTALL)
-    assert point
-    information = pytester.mkdir("mini_sandboxbench-1.0.dist-info")
-    (information / "METADATA").write_text("Metadata-Version: 2.1\nName: mini-sandboxbench\nVersion: 1.0\n")
-    (information / "entry_points.txt").write_text(f"[sandboxbench.providers]\n{point.group(1).replace(chr(34), '')}\n")
-    monkeypatch.setenv("PYTHONPATH", str(pytester.path))
-    root = ("--option", f"root={pytester.path / 'root'}")
-    command = [sys.executable, "-m", "pytest_sandboxbench.cli", "check", "mini", *root, *chosen]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    assert (done.returncode, done.stderr) == (0, ""), done.stdout
-    assert list((pytester.path / "root").iterdir()) == []
+def test_what_is_declared_and_not_there_fails(declared: str, check: str, joined: Joined) -> None:
+    """Each check finds the lie that it is there for, in a provider that refuses no limit it claims to set."""
+    module = example("mini_sandboxbench.py")
+    assert module.count(TRUTH) == 1
+    module = module.replace(TRUTH, f'Capabilities(isolation="none", labels=True, {declared})')
+    module = module.replace("settings = (", "settings = () and (")
+    out = joined.check(module, 1, "-k", check, "--timeout", "10")
+    assert f"FAILED  {check}" in out
+    assert "mini does not pass: 1 failed" in out
 
 
 def test_every_error_that_a_provider_raises_is_on_the_page() -> None:
