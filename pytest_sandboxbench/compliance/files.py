@@ -11,12 +11,15 @@ from .check import Trial, among, check, expect, raises, shown
 __all__ = ["CHECKS"]
 
 _MIB = 2**20
+_CHUNK = 1 << 16
 _EVERY_BYTE = bytes(range(256))
 _NAMES = (
     "plain",
     "with space",
+    "leading and trailing",
     " leading and trailing ",
     "quote'\"`$(echo no)\\n;*?",
+    "line",
     "line\nbreak",
     "grüße-日本-🙂",
     "-n",
@@ -36,7 +39,12 @@ async def _round_trip(sandbox: GuardedSandbox, name: str, data: bytes) -> None:
 def _same(came: bytes, data: bytes, what: str) -> None:
     if came == data:
         return
-    at = next((i for i, (a, b) in enumerate(zip(came, data, strict=False)) if a != b), min(len(came), len(data)))
+    at = min(len(came), len(data))
+    for start in range(0, at, _CHUNK):
+        one, other = came[start : start + _CHUNK], data[start : start + _CHUNK]
+        if one != other:
+            at = start + next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), len(one))
+            break
     expect(
         False,
         f"{what} gave {len(came)} bytes where {len(data)} were written; they differ from byte {at} on: "

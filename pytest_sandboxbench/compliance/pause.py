@@ -239,7 +239,7 @@ async def a_command_outlives_a_pause_or_says_so(trial: Trial) -> None:
     """A command that runs over a pause and a resume ends: with its result, or with a typed error."""
     for kind in trial.can.pause:
         sandbox = await trial.sandbox()
-        command = asyncio.ensure_future(sandbox.exec(["sleep", "1"]))
+        command = asyncio.ensure_future(sandbox.exec(["sleep", "1"], deadline_s=60))
         try:
             await asyncio.sleep(0.3)
             await sandbox.pause(kind=kind)

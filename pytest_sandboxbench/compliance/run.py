@@ -182,6 +182,8 @@ class _Instances:
     async def _clear(self) -> str:
         """Destroy what the check made, then look: a list may lag behind for some seconds. Returns what is left."""
         made, self._made = self._made, []
+        if not made:
+            return ""
         open_ = [one for one, _run in made if not any(one.unguarded is closed for closed in self._closed)]
         failed = [reason for one in open_ for _ref, reason in await one.destroy_all()]
         if failed:

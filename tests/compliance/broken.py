@@ -32,6 +32,7 @@ __all__ = [
     "faults_in",
     "holds_on_our_own",
     "is_found",
+    "passes",
     "without_a_fault",
 ]
 
@@ -196,6 +197,11 @@ def is_found(fault: type[Broken], check: Check, says: str, folder: Path) -> None
     found = _found(fault, check, folder)
     assert found.outcome == "failed"
     assert re.search(says, found.said), found.said
+
+
+def passes(provider: type[Broken], check: Check, folder: Path) -> None:
+    found = _found(provider, check, folder)
+    assert (found.outcome, found.said) == ("passed", "")
 
 
 def breaks_nothing_else(fault: type[Broken], group: ModuleType, folder: Path) -> None:

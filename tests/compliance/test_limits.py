@@ -1,0 +1,195 @@
+"""Limits, seen from inside: each check holds on our own providers, and each finds the fault that it is there for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+from pytest_sandboxbench.compliance import limits as group
+from pytest_sandboxbench.compliance.check import Check
+from pytest_sandboxbench.errors import CreateFailed
+from pytest_sandboxbench.model import ExecResult, Owner, SandboxSpec
+from tests.compliance.broken import (
+    Broken,
+    BrokenSandbox,
+    breaks_nothing_else,
+    checks_on_our_own,
+    faults_and_checks,
+    faults_in,
+    holds_on_our_own,
+    is_found,
+    without_a_fault,
+)
+
+
+class AlwaysUnenforced(Broken):
+    fails: ClassVar = {"what_is_not_asked_is_not_limited": r"no limit was asked for, and `unenforced` is \['disk'\]"}
+
+    class sandboxes(BrokenSandbox):
+        unenforced = frozenset({"disk"})
+
+
+class LimitedByDefault(Broken):
+    fails: ClassVar = {"what_is_not_asked_is_not_limited": r"no limit was asked for, and `enforced` is {'pids': '64'}"}
+
+    class sandboxes(BrokenSandbox):
+        @property
+        def enforced(self) -> dict[str, str]:
+            asked = [name for name in ("vcpus", "memory_mib", "pids") if getattr(self.spec, name) is not None]
+            return {"pids": "64", **dict.fromkeys(asked, "as asked")}
+
+
+class DeclaredAndUnenforced(Broken):
+    fails: ClassVar = {
+        "what_is_asked_is_set_or_said": r"capabilities.limits names \['pids'\], and asked for they are in"
+    }
+
+    class sandboxes(BrokenSandbox):
+        @property
+        def unenforced(self) -> frozenset[str]:
+            return frozenset({"pids"} if self.spec.pids else ())
+
+
+class NotReadBack(Broken):
+    fails: ClassVar = {"what_is_asked_is_set_or_said": r"\['pids'\] were asked for, and are missing from `enforced`"}
+
+    class sandboxes(BrokenSandbox):
+        @property
+        def enforced(self) -> dict[str, str]:
+            return {"vcpus": "1", "memory_mib": "512"} if self.spec.pids else {}
+
+
+class AllProcessors(Broken):
+    base = "null"
+    declares: ClassVar = {"limits": frozenset({"vcpus"})}
+
+    def changed(self, spec: SandboxSpec) -> SandboxSpec:
+        return replace(spec, vcpus=None)
+
+
+class MoreThanItsShare(AllProcessors):
+    """Whatever else runs on this host."""
+
+    fails: ClassVar = {
+        "processors_are_limited": r"with vcpus=0.5 four busy loops used 1.75 s of CPU time in 1.00 s; at most 0.75 s"
+    }
+
+    class sandboxes(BrokenSandbox):
+        async def exec(self, argv: Sequence[str], **more: Any) -> ExecResult:
+            if not any("times" in word for word in argv):
+                return await super().exec(argv, **more)
+            return ExecResult(0, b"10.00 11.00\n0m0.010000s 0m0.020000s\n0m1.700000s 0m0.020000s\n", b"")
+
+
+class LimitsNothing(Broken):
+    fails: ClassVar = {
+        "memory_is_limited": "with memory_mib=256 `dd` took 600 MiB and returned 0: the limit is not enforced",
+        "processes_are_limited": "with pids=32 a shell started 64 processes at once: the limit is not enforced",
+    }
+    base = "null"
+    declares: ClassVar = {"limits": frozenset({"memory_mib", "pids"})}
+
+    def changed(self, spec: SandboxSpec) -> SandboxSpec:
+        return replace(spec, memory_mib=None, pids=None)
+
+
+class NothingFits(LimitsNothing):
+    fails: ClassVar = {
+        "memory_is_limited": "`dd .*` returned 1: b'Killed'",
+        "processes_are_limited": "with pids=32 a shell could start no process at all: b'Killed'",
+    }
+
+    class sandboxes(BrokenSandbox):
+        async def exec(self, argv: Sequence[str], **more: Any) -> ExecResult:
+            return ExecResult(1, b"", b"Killed") if argv[0] == "sh" else await super().exec(argv, **more)
+
+
+class AlwaysOnline(Broken):
+    fails: ClassVar = {
+        "without_network_the_host_is_not_reached": r"the guest connected to 127.0.0.1:\d+ on the host",
+        "without_network_no_route_leads_out": r"with network=False the guest has routes over b'dummy0'",
+    }
+    base = "null"
+    declares: ClassVar = {"network_off": True}
+
+    class sandboxes(BrokenSandbox):
+        async def exec(self, argv: Sequence[str], **more: Any) -> ExecResult:
+            result = await super().exec(argv, **more)
+            if argv[-1] != "/proc/net/route":
+                return result
+            # This host may have no route itself.
+            return replace(result, stdout=b"Iface\tDestination\nlo\t0000007F\ndummy0\t00000000\n")
+
+
+class SilentLifetime(Broken):
+    fails: ClassVar = {"a_lifetime_ends_it_or_is_refused": "lifetime_s is refused .* `unenforced` does not list it"}
+
+    async def create(self, spec: SandboxSpec, *, owner: Owner, deadline_s: float) -> BrokenSandbox:
+        if spec.lifetime_s is not None and not spec.allow_unenforced:
+            raise CreateFailed("create with lifetime_s", said="there is none")
+        return await super().create(replace(spec, lifetime_s=None), owner=owner, deadline_s=deadline_s)
+
+
+class Immortal(Broken):
+    fails: ClassVar = {
+        "a_lifetime_ends_it_or_is_refused": r"with lifetime_s=1 a sandbox was still listed after 3\.\d s"
+    }
+
+    def changed(self, spec: SandboxSpec) -> SandboxSpec:
+        return replace(spec, lifetime_s=None)
+
+
+class ShortLived(Broken):
+    fails: ClassVar = {"a_lifetime_ends_it_or_is_refused": r"with lifetime_s=1 a sandbox was gone after 0\.\d s"}
+
+    def changed(self, spec: SandboxSpec) -> SandboxSpec:
+        return spec if spec.lifetime_s is None else replace(spec, lifetime_s=0.2)
+
+
+class Undead(Broken):
+    fails: ClassVar = {"a_lifetime_ends_it_or_is_refused": "is not listed any more, and still runs commands"}
+
+    class sandboxes(BrokenSandbox):
+        async def exec(self, argv: Sequence[str], **more: Any) -> ExecResult:
+            return ExecResult(0, b"", b"")
+
+
+FAULTS = faults_in(globals())
+
+
+@pytest.mark.parametrize(
+    ("provider", "check"),
+    checks_on_our_own(group, slow={"processors_are_limited": "bubblewrap", "a_lifetime_ends_it_or_is_refused": "fake"}),
+)
+def test_it_holds_on_our_own(provider: str, check: Check, tmp_path: Path) -> None:
+    holds_on_our_own(provider, check, tmp_path)
+
+
+@pytest.mark.parametrize(("fault", "check", "says"), faults_and_checks(FAULTS, group))
+def test_a_fault_is_found(fault: type[Broken], check: Check, says: str, tmp_path: Path) -> None:
+    is_found(fault, check, says, tmp_path)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_breaks_nothing_else(fault: type[Broken], tmp_path: Path) -> None:
+    breaks_nothing_else(fault, group, tmp_path)
+
+
+def test_each_check_can_fail() -> None:
+    assert not without_a_fault(FAULTS, group)
+
+
+@pytest.mark.full
+def test_a_guest_that_has_all_processors_is_found(tmp_path: Path) -> None:
+    for turn in range(10):
+        try:
+            is_found(AllProcessors, group.processors_are_limited, "the limit is not enforced", tmp_path / str(turn))
+        except AssertionError:
+            continue  # other processes of this host left it no more than its share
+        return
+    pytest.fail("four busy loops never got more than half a processor")
