@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import logging
 from pathlib import Path
 
 import pytest
 
+from pytest_sandboxbench.records.logs import WithoutSecrets
 from pytest_sandboxbench.records.redaction import HIDDEN, hide, hide_arguments, redact
 from pytest_sandboxbench.records.schema import encode, lines
 from pytest_sandboxbench.records.spool import write_header
@@ -83,3 +85,51 @@ def test_the_header_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert SECRET not in text
     assert "other-secret-1" not in text
     assert json.loads(text)["providers"]["e2b"]["options"] == {"api_key": HIDDEN}
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        'a"b\\c\td-é-012345',
+        repr('a"b\\c\td-é-012345'),
+        json.dumps('a"b\\c\td-é-012345'),
+        json.dumps('a"b\\c\td-é-012345', ensure_ascii=False),
+        ascii('a"b\\c\td-é-012345'),
+        repr('a"b\\c\td-é-012345'.encode()),
+        'a"b\\c\td-é-012345'.replace("\t", " "),
+    ],
+)
+def test_a_secret_as_python_and_json_write_it(said: str) -> None:
+    hidden = hide(f"said {said}", ['a"b\\c\td-é-012345'])
+    assert "012345" not in hidden
+    assert HIDDEN in hidden
+
+
+def test_a_secret_that_begins_with_another_is_hidden_to_its_end() -> None:
+    for known in ([SECRET, SECRET + "-more"], [SECRET + "-more", SECRET]):
+        assert hide(f"a {SECRET}-more b", known) == f"a {HIDDEN} b"
+
+
+def test_a_private_key_is_hidden_line_by_line() -> None:
+    key = "-----BEGIN KEY-----\nMIIEvQIBADANBgkqhkiG9w0\nzzzzzzzzzzzzzzzzzzzzzzzz\n-----END KEY-----\n"
+    told = hide("E   MIIEvQIBADANBgkqhkiG9w0\nE   zzzzzzzzzzzzzzzzzzzzzzzz\nE   -----END KEY-----", [key])
+    assert told == f"E   {HIDDEN}\nE   {HIDDEN}\nE   -----END KEY-----"
+
+
+def test_lists_numbers_and_what_lies_below_a_secret_name(tmp_path: Path) -> None:
+    value = {"tokens": ["first-token", "other-token"], "api_key": 1234567890, "text": "first-token 1234567890", "n": 7}
+    assert redact(value) == {"tokens": HIDDEN, "api_key": HIDDEN, "text": f"{HIDDEN} {HIDDEN}", "n": 7}
+    assert redact({"password": {"of": "somebody"}, "who": "somebody"})["who"] == HIDDEN
+
+
+def test_what_is_logged() -> None:
+    def told(message: object, *arguments: object, error: BaseException | None = None) -> str:
+        info = (type(error), error, None) if error else None
+        record = logging.LogRecord("x", logging.INFO, "f.py", 1, str(message), arguments, info, sinfo=SECRET)
+        assert WithoutSecrets([SECRET]).filter(record)
+        return logging.Formatter("%(message)s").format(record)
+
+    assert told("key %s", SECRET) == f"key {HIDDEN}\n{HIDDEN}"
+    assert SECRET not in told("key", error=ValueError(SECRET))
+    assert SECRET not in told("two %s %s", SECRET), "it does not fit its arguments"
+    assert told("100 %") == f"100 %\n{HIDDEN}"

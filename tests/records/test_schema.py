@@ -188,3 +188,11 @@ def test_latency_is_counted_from_when_it_was_due() -> None:
 def test_times_that_are_none_are_refused(times: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="times out of order"):
         SeriesTable().add(encode(sample(**times), 0))
+
+
+def test_a_line_has_nothing_that_a_terminal_obeys() -> None:
+    said = "\x1b[2J\x7f\x9b31m\u202e\u2028\ufeff é 沙箱"
+    line = lines([encode(sample(outcome="failed", error=said, sandbox=said), 0)]).decode()
+    assert line.removesuffix("\n").isprintable()
+    assert "é 沙箱" in line
+    assert json.loads(line)["error"] == json.loads(line)["sandbox"] == said

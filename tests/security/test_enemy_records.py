@@ -60,8 +60,8 @@ def test_a_file_that_is_none(tmp_path: Path, name: str, kind: str) -> None:
 
 
 BOMBS: dict[str, Callable[[Path], object]] = {
-    "million-series": lambda path: records(path, many(1_000_000, series="fake:o#@1/burst")),
-    "million-variants": lambda path: records(
+    "many-series": lambda path: records(path, many(100_000, series="fake:o#@1/burst")),
+    "many-variants": lambda path: records(
         path, line(series="fake:o{" + ",".join(f"v{n}=1" for n in range(1_000_000)) + "}@1/burst")
     ),
     "some-variants": lambda path: records(
@@ -156,7 +156,7 @@ def test_what_it_claims_costs_nothing_and_prints_as_text(tmp_path: Path, kind: s
 
 def test_more_files_than_a_run_has_processes(tmp_path: Path) -> None:
     path = records(tmp_path / "records")
-    for number in range(10_001):
+    for number in range(10_000):
         os.link(path / "samples.jsonl", path / f"samples-{number}.jsonl")
     assert "more than 10000 files" in report(path).refused()
 
