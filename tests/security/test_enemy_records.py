@@ -102,11 +102,25 @@ def _header(path: Path, text: str) -> None:
     (path / "run.json").write_bytes(text.encode(errors="surrogateescape"))
 
 
+# These have a process with little memory to themselves; the others are small.
+LARGE = (
+    "many-series",
+    "some-variants",
+    "phases",
+    "outcomes",
+    "deep-line",
+    "planned-rows",
+    "header-deeper",
+    "header-lists",
+)
+
+
 @pytest.mark.parametrize("kind", BOMBS)
-def test_a_bomb(tmp_path: Path, kind: str) -> None:
-    BOMBS[kind](tmp_path / "records")
-    said = report(tmp_path / "records", seconds=10).refused()
-    assert str(tmp_path / "records") in said
+def test_a_bomb(tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str) -> None:
+    path = tmp_path / "records"
+    BOMBS[kind](path)
+    answer = report(path, seconds=10) if kind in LARGE else Answer(main(["report", str(path)]), *capsys.readouterr())
+    assert str(path) in answer.refused()
 
 
 CLAIMS: dict[str, Callable[[Path], object]] = {
@@ -150,7 +164,6 @@ CLAIMS: dict[str, Callable[[Path], object]] = {
 @pytest.mark.parametrize("kind", CLAIMS)
 def test_what_it_claims_costs_nothing_and_prints_as_text(tmp_path: Path, kind: str) -> None:
     CLAIMS[kind](tmp_path / "records")
-    report(tmp_path / "records", seconds=10).printed()
     report(tmp_path / "records", "--partial", "--all", seconds=10).printed()
 
 
