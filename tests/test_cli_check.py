@@ -65,6 +65,12 @@ def test_a_check_that_fails_is_shown_with_its_promise(capsys: pytest.CaptureFixt
     assert lines[-1] == "fake does not pass: 1 failed, 1 passed"
 
 
+def test_it_stops_at_the_first_failure_where_asked(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = card(capsys, 1, "fake", "-x", "-k", "files", "--option", "write_file=error:no disk")
+    assert sum(line.startswith("FAILED") for line in lines) == 1
+    assert lines[-1].startswith("fake: stopped at a failure after 2 of ")
+
+
 def test_what_is_left_out_says_why(capsys: pytest.CaptureFixture[str]) -> None:
     lines = card(capsys, 0, "fake", "-k", "pause-a_kind", "-k", "pause-memory", "--option", "pause_kinds=none")
     assert "cannot     labels, shell" in lines

@@ -63,6 +63,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     check.add_argument(
         "--timeout", type=_seconds, default=30.0, metavar="S", help="deadline of each call (default: 30)"
     )
+    check.add_argument("-x", dest="first", action="store_true", help="stop at the first check that fails")
     check.add_argument("--list", action="store_true", help="print all checks with their promises, as Markdown")
     check.set_defaults(run=_check)
 

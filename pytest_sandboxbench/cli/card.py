@@ -40,7 +40,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """``chosen`` checks of ``total`` were asked for; ``verdicts`` are fewer of an interrupted run."""
+    """``chosen`` checks of ``total`` were asked for; ``verdicts`` are fewer where ``cut`` says why."""
 
     name: str
     kind: str
@@ -50,6 +50,7 @@ class Card:
     chosen: int
     total: int
     seconds: float
+    cut: str = ""
 
     @property
     def failed(self) -> list[Verdict]:
@@ -120,8 +121,8 @@ class Card:
         yield from _row("checked", f"{len(self.verdicts)}{some} in {_seconds(self.seconds)}", width)
         count = Counter(verdict.outcome for verdict in self.verdicts)
         left_out = f", {count['left out']} left out" if count["left out"] else ""
-        if len(self.verdicts) < self.chosen:
-            said = f"{self.name}: interrupted after {len(self.verdicts)} of {self.chosen} checks"
+        if self.cut:
+            said = f"{self.name}: {self.cut} after {len(self.verdicts)} of {self.chosen} checks"
             yield Line(clip(f"{said}: {count['passed']} passed, {count['failed']} failed{left_out}", width), "bad")
         elif count["failed"]:
             said = f"{self.name} does not pass: {count['failed']} failed, {count['passed']} passed{left_out}"

@@ -9,7 +9,8 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import closing
 from pathlib import Path
 
 from ..compliance.check import Check
@@ -56,18 +57,24 @@ def run(arguments: argparse.Namespace) -> int:
         if can is None:
             print(f"sandboxbench: {name} is not ready: {harmless(f'{answer.reason}. {answer.cure}')}", file=sys.stderr)
             return 1
+        cut = ""
         try:
-            _run_all(registry, name, chosen, arguments.timeout, verdicts)
+            with closing(_verdicts(registry, name, chosen, arguments.timeout)) as found:
+                for verdict in found:
+                    verdicts.append(verdict)
+                    if arguments.first and verdict.outcome == "failed":
+                        cut = "stopped at a failure"
+                        break
         except KeyboardInterrupt:
-            pass
+            cut = "interrupted"
     except KeyboardInterrupt:
         print("sandboxbench: interrupted before the first check", file=sys.stderr)
         return _status_of(termination)
     finally:
         termination.uninstall()
-    card = Card(name, kind, answer.facts, can, verdicts, len(chosen), len(CHECKS), time.monotonic() - started)
+    card = Card(name, kind, answer.facts, can, verdicts, len(chosen), len(CHECKS), time.monotonic() - started, cut)
     _print(card.lines(_width()))
-    if len(verdicts) < len(chosen):
+    if cut == "interrupted":
         return _status_of(termination)
     return 1 if card.failed else 0
 
@@ -116,17 +123,21 @@ async def _introduce(registry: Registry, name: str) -> tuple[Preflight, Capabili
     return answer, can if answer.ready else None
 
 
-def _run_all(registry: Registry, name: str, checks: Sequence[Check], timeout_s: float, into: list[Verdict]) -> None:
+def _verdicts(
+    registry: Registry, name: str, checks: Sequence[Check], timeout_s: float
+) -> Generator[Verdict, None, None]:
     """One after another. Ctrl-C cancels the one that runs, which destroys what it made, and comes out of here."""
     with asyncio.Runner() as runner:
+        failed = 0
         try:
             for number, check in enumerate(checks, 1):
-                failed = sum(verdict.outcome == "failed" for verdict in into)
                 _progress(f"{number} of {len(checks)}{f', {failed} failed' if failed else ''}: {check}")
                 try:
-                    into.append(runner.run(run_check(registry, name, check, timeout_s)))
+                    verdict = runner.run(run_check(registry, name, check, timeout_s))
                 except ProviderMissing as error:
-                    into.append(Verdict(check, "failed", str(error), 0.0))  # it was ready when it was asked
+                    verdict = Verdict(check, "failed", str(error), 0.0)  # it was ready when it was asked
+                failed += verdict.outcome == "failed"
+                yield verdict
         finally:
             _progress("")
 
