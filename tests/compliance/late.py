@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import replace
@@ -74,7 +75,7 @@ class BreaksTheSandbox(FaultySandbox):
         **dict.fromkeys(["the_whole_tree_is_killed", "sessions_of_their_own_are_killed"], "found the sandbox gone"),
         **dict.fromkeys(["ignoring_signals_does_not_help", "a_stopped_command_is_killed"], "found the sandbox gone"),
         "others_are_spared": "found the sandbox gone",
-        "a_deadline_that_is_almost_over": "with a deadline of 0 s raised SandboxGone, not ExecTimeout",
+        "a_deadline_that_is_almost_over": "raised SandboxGone, not ExecTimeout|no longer works",
     }
     broken = False
 
@@ -122,9 +123,16 @@ class KillsBy(FaultySandbox):
         return await run_command(box._processes, self.command(call), "exec", self.ref.id, call.deadline_s, box._gone)
 
 
-def labelled(command: Command) -> list[int]:
+def labelled(command: Command) -> set[int]:
     assert command.env is not None
-    return proc.labelled(proc.EXEC_LABEL, command.env[proc.EXEC_LABEL])
+    return set(proc.labelled(proc.EXEC_LABEL, command.env[proc.EXEC_LABEL]))
+
+
+def kill_all(find: Callable[[], set[int]]) -> None:
+    """Until a look finds none: what is being killed may start others meanwhile."""
+    while found := find():
+        proc.send(found, signal.SIGKILL)
+        time.sleep(0.001)
 
 
 class KillsTheChildOnly(KillsBy):
@@ -157,13 +165,20 @@ class KillsItsDescendants(KillsBy):
         return kill
 
 
+def session(pid: int) -> int:
+    try:
+        return os.getsid(pid)
+    except ProcessLookupError:
+        return 0
+
+
 class KillsItsSession(KillsBy):
     fails: ClassVar = {"sessions_of_their_own_are_killed": r"live on in the sandbox: .*sleep 61"}
 
     def kill(self, command: Command) -> Callable[[int], object]:
         def kill(pid: int) -> None:
             own = os.getsid(pid)
-            proc.send([found for found in labelled(command) if os.getsid(found) == own], signal.SIGKILL)
+            kill_all(lambda: {found for found in labelled(command) if session(found) == own})
 
         return kill
 
@@ -182,7 +197,7 @@ class SparesTheStopped(KillsBy):
     fails: ClassVar = {"a_stopped_command_is_killed": "a command that stopped itself with a deadline of 0.5 s raised"}
 
     def kill(self, command: Command) -> Callable[[int], object]:
-        return lambda pid: proc.send([one for one in labelled(command) if proc.state(one) != "T"], signal.SIGKILL)
+        return lambda pid: kill_all(lambda: {found for found in labelled(command) if proc.state(found) != "T"})
 
 
 class KillsAll(KillsBy):
@@ -192,7 +207,7 @@ class KillsAll(KillsBy):
 
     def kill(self, command: Command) -> Callable[[int], object]:
         def kill(_pid: int) -> None:
-            proc.send(set(proc.labelled(proc.SANDBOX_LABEL, self.ref.id)) - {self.inner._holder.pid}, signal.SIGKILL)
+            kill_all(lambda: set(proc.labelled(proc.SANDBOX_LABEL, self.ref.id)) - {self.inner._holder.pid})
 
         return kill
 
@@ -207,7 +222,7 @@ class KillsTheBackground(KillsBy):
             running = self.inner._running
             others = proc.descendants(running) | running | {self.inner._holder.pid}
             proc.send(set(proc.labelled(proc.SANDBOX_LABEL, self.ref.id)) - others, signal.SIGKILL)
-            proc.send(labelled(command), signal.SIGKILL)
+            kill_all(lambda: labelled(command))
 
         return kill
 

@@ -94,7 +94,7 @@ class Collects(FaultySandbox):
 
 
 class OneAtATime(FaultySandbox):
-    timeout_s: ClassVar = 1.0
+    timeout_s: ClassVar = 1.5
     fails: ClassVar = {"other_commands_run_meanwhile": "exec .*: >go.*passed its deadline"}
 
     def __init__(self, inner: NullSandbox) -> None:
@@ -157,7 +157,7 @@ class Decodes(FaultySandbox):
 
 
 class StdinStaysOpen(FaultySandbox):
-    timeout_s: ClassVar = 1.0
+    timeout_s: ClassVar = 1.5
     fails: ClassVar = {"stdin_of_a_stream_ends": "`cat` without stdin was to end at once, it raised: .* its deadline"}
 
     async def pieces(self, call: Call) -> AsyncGenerator[Output, None]:
@@ -217,8 +217,8 @@ class OnePiece(FaultySandbox):
 
 
 class WaitsForOutput(FaultySandbox):
-    timeout_s: ClassVar = 1.0
-    fails: ClassVar = {"a_background_process_holds_no_stream_up": "`sleep 61 & exit 3` was open after 1 s"}
+    timeout_s: ClassVar = 1.5
+    fails: ClassVar = {"a_background_process_holds_no_stream_up": "`sleep 61 & exit 3` was open after 1.5 s"}
 
     async def pieces(self, call: Call) -> AsyncGenerator[Output, None]:
         if "& exit" in call.script:
