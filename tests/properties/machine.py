@@ -12,7 +12,7 @@ import os
 import socket
 import uuid
 from collections.abc import Awaitable, Coroutine
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 import pytest
 from hypothesis import strategies as st
@@ -23,6 +23,7 @@ from pytest_sandboxbench.load.guard import GuardedProvider, Pulse
 from pytest_sandboxbench.model import ExecResult, Owner, PauseKind, SandboxRef, SandboxSpec
 from pytest_sandboxbench.providers import proc
 from pytest_sandboxbench.providers.fake_clock import VirtualLoop
+from pytest_sandboxbench.providers.protocol import Provider
 
 from .world import DATA, IN_MEMORY, TEXT, Life, World, cancelled, commands, expected, streamed
 
@@ -34,8 +35,10 @@ DEADLINE_S = 30.0
 MOST_LIVE = 4
 
 
+LIFE: st.SearchStrategy[Life] = st.runner().flatmap(lambda machine: st.sampled_from(machine.candidates()))
+
+
 class Lives(RuleBasedStateMachine):
-    lives = Bundle("lives")
     leftovers = Bundle("leftovers")
 
     world: World
@@ -85,58 +88,63 @@ class Lives(RuleBasedStateMachine):
 
     # Beginnings and ends
 
-    @initialize(target=lives, name=TEXT)
-    def first(self, name: str) -> Life:
-        return self.create(0, name)
+    @initialize(one=TEXT, other=TEXT)
+    def begin(self, one: str, other: str) -> None:
+        self.create(0, one)
+        self.create(1, other)
 
-    @initialize(target=lives, name=TEXT)
-    def second(self, name: str) -> Life:
-        return self.create(1, name)
+    @precondition(lambda self: len(self.living()) < MOST_LIVE)
+    @rule(run=st.integers(0, 1), name=TEXT)
+    def another(self, run: int, name: str) -> None:
+        self.create(run, name)
 
-    @precondition(lambda self: sum(life.there for life in self.all) < MOST_LIVE)
-    @rule(target=lives, run=st.integers(0, 1), name=TEXT)
-    def another(self, run: int, name: str) -> Life:
-        return self.create(run, name)
+    def living(self) -> list[Life]:
+        return [life for life in self.all if life.there]
 
-    def create(self, run: int, name: str) -> Life:
+    def candidates(self) -> list[Life]:
+        """For a step: those that live, more often than those that did so last."""
+        gone = [life for life in self.all if not life.there]
+        return self.living() * 2 + gone[-2:]
+
+    def ended(self, life: Life) -> None:
+        """One lives at any time, or most steps would be done to the dead."""
+        life.there = False
+        if not self.living():
+            self.create(life.run, life.name)
+
+    def create(self, run: int, name: str) -> None:
         async def act() -> Life:
             sandbox = await self.guards[run].create(SandboxSpec(env={"NAME": name}))
             home = await sandbox.exec(["pwd"])
-            return Life(sandbox, run, name, home.stdout.decode())
+            life = Life(sandbox, run, name, home.stdout.decode())
+            last = self.world.paths[-1]
+            await sandbox.write_file(last, name.encode())
+            life.files[last] = name.encode()
+            return life
 
         life = self.call(act())
         assert life.sandbox.id not in self.world.made, "an id is used once"
         self.world.made.add(life.sandbox.id)
         self.all.append(life)
-        return life
 
-    @rule(life=lives, by_ref=st.booleans())
-    def destroy(self, life: Life, by_ref: bool) -> None:
+    @rule(life=LIFE, how=st.sampled_from(["itself", "by reference", "from elsewhere"]))
+    def destroy(self, life: Life, how: str) -> None:
         """Again, and while paused, is as good."""
-        self.call(self.guards[life.run].destroy(life.sandbox.ref if by_ref else life.sandbox))
-        life.there = False
+        if how == "from elsewhere" and self.other is not None:
+            self.call(self.destroy_from_elsewhere(life, self.other))
+        else:
+            self.call(self.guards[life.run].destroy(life.sandbox if how == "itself" else life.sandbox.ref))
+        self.call(self.guards[life.run].destroy(SandboxRef(self.provider.name, "0123456789ab")))  # nobody's
+        self.ended(life)
 
-    @precondition(lambda self: self.world.shared)
-    @rule(life=lives)
-    def destroy_from_elsewhere(self, life: Life) -> None:
+    async def destroy_from_elsewhere(self, life: Life, other: Provider) -> None:
         """By a reference that another instance of the provider found, as a process that clears up after us has it."""
-        other = self.other
-        assert other is not None
+        found = [ref for ref in await other.owned(self.names[life.run]) if ref.id == life.sandbox.id]
+        assert len(found) == life.there
+        for ref in found:
+            await other.destroy(ref, deadline_s=DEADLINE_S)
 
-        async def act() -> None:
-            found = [ref for ref in await other.owned(self.names[life.run]) if ref.id == life.sandbox.id]
-            assert len(found) == life.there
-            for ref in found:
-                await other.destroy(ref, deadline_s=DEADLINE_S)
-
-        self.call(act())
-        life.there = False
-
-    @rule(run=st.integers(0, 1), id_=st.sampled_from(["0123456789ab", "nobody", "fake-1"]))
-    def destroy_nobody(self, run: int, id_: str) -> None:
-        self.call(self.guards[run].destroy(SandboxRef(self.provider.name, id_)))
-
-    @rule(life=lives)
+    @rule(life=LIFE)
     def destroy_while_a_command_runs(self, life: Life) -> None:
         async def act() -> ExecResult:
             command = asyncio.ensure_future(life.sandbox.exec(["sleep", "20"]))
@@ -145,7 +153,7 @@ class Lives(RuleBasedStateMachine):
             return await command
 
         self.refused(act(), Unsupported if life.there and life.paused else SandboxGone)
-        life.there = False
+        self.ended(life)
 
     @rule(target=leftovers, run=st.integers(0, 1), code=st.integers(0, 127), data=DATA)
     def run_once(self, run: int, code: int, data: bytes) -> tuple[int, SandboxRef]:
@@ -166,7 +174,7 @@ class Lives(RuleBasedStateMachine):
 
     # Inside
 
-    @rule(life=lives, argv=commands(), data=DATA, stream=st.booleans())
+    @rule(life=LIFE, argv=commands(), data=DATA, stream=st.booleans())
     def run(self, life: Life, argv: tuple[str, ...], data: bytes, stream: bool) -> None:
         call = streamed(life.sandbox, argv, data) if stream else life.sandbox.exec(argv, stdin=data)
         result = self.running(life, call)
@@ -175,7 +183,7 @@ class Lives(RuleBasedStateMachine):
         assert (result.exit_code, result.stdout) == expected(life, argv, data)
         assert bool(result.stderr) == (argv == ("no-such-command",))
 
-    @rule(life=lives, name=TEXT, cwd=st.sampled_from(["/", "/usr"]))
+    @rule(life=LIFE, name=TEXT, cwd=st.sampled_from(["/", "/usr"]))
     def run_elsewhere(self, life: Life, name: str, cwd: str) -> None:
         """Folder and variables of one call are of that call."""
 
@@ -190,18 +198,24 @@ class Lives(RuleBasedStateMachine):
         result = self.running(life, act())
         assert result in (None, [f"{name}\n".encode(), f"{cwd}\n".encode(), f"{life.name}\n".encode()])
 
-    @rule(life=lives, path=st.integers(0, 99), data=DATA)
-    def write_file(self, life: Life, path: int, data: bytes) -> None:
+    @rule(life=LIFE, path=st.integers(0, 99), data=st.none() | DATA)
+    def write_file(self, life: Life, path: int, data: bytes | None) -> None:
+        """Or remove it, by a command."""
         name = self.path(path)
 
         async def act() -> bool:
-            await life.sandbox.write_file(name, data)
+            if data is None:
+                assert await life.sandbox.exec(["rm", "-f", name]) == ExecResult(0, b"", b"")
+            else:
+                await life.sandbox.write_file(name, data)
             return True
 
         if self.running(life, act()):
-            life.files[name] = data
+            life.files.pop(name, None)
+            if data is not None:
+                life.files[name] = data
 
-    @rule(life=lives, path=st.integers(0, 99), by_cat=st.booleans())
+    @rule(life=LIFE, path=st.integers(0, 99), by_cat=st.booleans())
     def read_file(self, life: Life, path: int, by_cat: bool) -> None:
         name = self.path(path)
         if by_cat:
@@ -214,14 +228,6 @@ class Lives(RuleBasedStateMachine):
             assert self.running(life, life.sandbox.read_file(name)) in (None, life.files.get(name))
         else:
             self.refused(life.sandbox.read_file(name), ExecFailed)
-
-    @rule(life=lives, path=st.integers(0, 99))
-    def remove_file(self, life: Life, path: int) -> None:
-        name = self.path(path)
-        result = self.running(life, life.sandbox.exec(["rm", "-f", name]))
-        if result is not None:
-            assert result == ExecResult(0, b"", b"")
-            life.files.pop(name, None)
 
     def path(self, number: int) -> str:
         return self.world.paths[number % len(self.world.paths)]
@@ -244,7 +250,7 @@ class Lives(RuleBasedStateMachine):
 
     # Time
 
-    @rule(life=lives)
+    @rule(life=LIFE)
     def run_past_a_deadline(self, life: Life) -> None:
         """The command is killed, and the sandbox is as good as before."""
         act = life.sandbox.exec(["sleep", "20"], deadline_s=0.05)
@@ -253,34 +259,34 @@ class Lives(RuleBasedStateMachine):
         else:
             self.running(life, act)
 
-    @rule(life=lives, after_s=st.sampled_from([0, 0.001, 0.005]))
-    def cancel_a_command(self, life: Life, after_s: float) -> None:
-        async def act() -> bool:
-            return await cancelled(life.sandbox.exec(["sleep", "20"]), after_s) is None
-
-        if life.there and life.paused is None:
-            assert self.call(act())
-
-    @rule(run=st.integers(0, 1), after_s=st.sampled_from([0, 0.001, 0.003, 0.008]))
-    def cancel_a_create(self, run: int, after_s: float) -> None:
-        """None comes of it, or one that is booked, so that it can be destroyed."""
-        guard = self.guards[run]
+    @rule(life=LIFE, create=st.booleans(), after_s=st.sampled_from([0, 0.001, 0.003, 0.008]))
+    def cancel(self, life: Life, create: bool, after_s: float) -> None:
+        """Nothing stays of a command. None comes of a create, or one that is booked, so that it can be destroyed."""
+        guard = self.guards[life.run]
         before = set(guard.live)
 
         async def act() -> None:
+            if not create:
+                assert await cancelled(life.sandbox.exec(["sleep", "20"]), after_s) is None
+                return
             await cancelled(guard.create(), after_s)
             for id_ in set(guard.live) - before:
                 await guard.destroy(guard.live[id_])
 
-        self.call(act())
+        if create or (life.there and life.paused is None):
+            self.call(act())
 
     # Pauses
 
-    @rule(life=lives, number=st.integers(0, 99))
-    def pause(self, life: Life, number: int) -> None:
-        kind = self.kinds[number % len(self.kinds)]
+    @rule(life=LIFE, kind=st.sampled_from(get_args(PauseKind)), number=st.none() | st.integers(0, 99))
+    def pause(self, life: Life, kind: PauseKind, number: int | None) -> None:
+        """Mostly as it can."""
+        if number is not None:
+            kind = self.kinds[number % len(self.kinds)]
         act = life.sandbox.pause(kind=kind)
-        if life.there and life.paused in (None, kind):
+        if kind not in self.kinds:
+            self.refused(act, *([Unsupported] if life.there else [Unsupported, SandboxGone]))
+        elif life.there and life.paused in (None, kind):
             self.call(act)
             life.paused = kind
         elif life.paused is None:
@@ -290,12 +296,7 @@ class Lives(RuleBasedStateMachine):
             with contextlib.suppress(Unsupported if life.there else SandboxGone):
                 self.call(act)
 
-    @rule(life=lives, kind=st.sampled_from(["frozen", "stopped", "memory", "filesystem"]))
-    def pause_as_it_cannot(self, life: Life, kind: PauseKind) -> None:
-        if kind not in self.kinds:
-            self.refused(life.sandbox.pause(kind=kind), *([Unsupported] if life.there else [Unsupported, SandboxGone]))
-
-    @rule(life=lives)
+    @rule(life=LIFE)
     def resume(self, life: Life) -> None:
         act = life.sandbox.resume()
         if not life.there:
@@ -305,8 +306,10 @@ class Lives(RuleBasedStateMachine):
         if life.paused == "filesystem":
             life.files = {name: data for name, data in life.files.items() if not name.startswith(IN_MEMORY)}
         life.paused = None
+        for number in range(len(self.world.paths)):
+            self.read_file(life, number, by_cat=False)
 
-    @rule(life=lives, number=st.integers(0, 99))
+    @rule(life=LIFE, number=st.integers(0, 99))
     def pause_while_a_command_runs(self, life: Life, number: int) -> None:
         """It goes on after the resume as if nothing had been."""
         kinds = [kind for kind in self.kinds if kind != "filesystem"]

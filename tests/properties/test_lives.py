@@ -77,7 +77,7 @@ FAKE_PATHS = ("a", "b", "ä b", "/tmp/c", "/dev/shm/d")
 def test_scripted_lives() -> None:
     kinds = "frozen,stopped,memory,filesystem"
     world = World(lambda run: fake.factory("fake", {"pause_kinds": kinds}), FAKE_PATHS, virtual=True, shared=False)
-    lead(world, 100, 40)
+    lead(world, 60, 40)
 
 
 def test_scripted_lives_that_processes_share(tmp_path: Path) -> None:
@@ -89,7 +89,7 @@ def test_scripted_lives_that_processes_share(tmp_path: Path) -> None:
 
 @linux_only
 @pytest.mark.parametrize(
-    ("examples", "steps"), [(15, 20), pytest.param(100, 40, marks=pytest.mark.full)], ids=["few", "many"]
+    ("examples", "steps"), [(12, 15), pytest.param(100, 40, marks=pytest.mark.full)], ids=["few", "many"]
 )
 def test_bare_lives(work_root: Path, examples: int, steps: int) -> None:
     options = {"work_root": str(work_root)}
@@ -103,7 +103,7 @@ def test_bare_lives(work_root: Path, examples: int, steps: int) -> None:
 @linux_only
 @pytest.mark.usefixtures("bubblewrap_ready")
 @pytest.mark.parametrize(
-    ("examples", "steps"), [(15, 20), pytest.param(100, 40, marks=pytest.mark.full)], ids=["few", "many"]
+    ("examples", "steps"), [(12, 15), pytest.param(100, 40, marks=pytest.mark.full)], ids=["few", "many"]
 )
 def test_bubblewrap_lives(work_root: Path, examples: int, steps: int) -> None:
     options = {"work_root": str(work_root)}

@@ -137,7 +137,7 @@ def test_any_text_can_be_a_variant_of_a_key(name: str, value: str, other_name: s
         "ab:{}=,.@/19 ",
     )
 )
-@settings(REPEATABLE, max_examples=300)
+@settings(REPEATABLE, max_examples=200)
 def test_any_text_is_a_key_or_is_refused(text: str) -> None:
     key = read(lambda: parse_key(text), ValueError)
     assert key is None or str(key) == text
@@ -184,7 +184,7 @@ def test_a_script_is_played_as_it_was_written(data: st.DataObject, operation: st
 
 
 @given(st.data(), st.sampled_from(OPERATIONS))
-@settings(REPEATABLE, max_examples=300)
+@settings(REPEATABLE, max_examples=200)
 def test_any_script_is_read_or_refused(data: st.DataObject, operation: str) -> None:
     alphabet = "0123456789x+.:e-_" + "hangswoexit"
     text = steps(operation).map(lambda step: step[0]) | st.just("...")
@@ -281,7 +281,7 @@ def test_any_value_is_a_setting_or_is_refused(kind: type[Any]) -> None:
 
 
 @given(st.sampled_from(list(FakeSettings.__dataclass_fields__)), TOML | near(st.floats().map(str), "9.e-x+:,a"))
-@settings(REPEATABLE, max_examples=300)
+@settings(REPEATABLE, max_examples=200)
 def test_any_value_is_a_setting_of_the_scripted_provider_or_is_refused(key: str, value: Any) -> None:
     read(lambda: read_plan("fake", {"max_live": 5, key: value}), UsageError)
 

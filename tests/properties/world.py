@@ -43,7 +43,7 @@ class World:
     made: set[str] = field(default_factory=set)
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Life:
     """One sandbox as it should be."""
 
@@ -54,6 +54,9 @@ class Life:
     files: dict[str, bytes] = field(default_factory=dict)
     paused: PauseKind | None = None
     there: bool = True
+
+    def __repr__(self) -> str:
+        return f"<{self.sandbox.id} of run {self.run}>"
 
 
 def commands() -> st.SearchStrategy[tuple[str, ...]]:
