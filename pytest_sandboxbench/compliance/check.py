@@ -7,7 +7,7 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Literal, Protocol
 
 from ..errors import SandboxbenchError, SandboxError
 from ..load.deadlines import describe, forget
@@ -47,8 +47,6 @@ _LACKS: Mapping[str, str] = {
 _LIMITS = ("vcpus", "memory_mib", "pids")
 _SHORT = 50
 _BETWEEN_LISTS_S = 0.1
-
-T = TypeVar("T")
 
 
 class CheckFailed(SandboxbenchError):
@@ -154,6 +152,11 @@ class Trial:
             expect(time.monotonic() < until, f"{when}, owned(run) gave {listed}; expected: {sorted(ids)}")
             await asyncio.sleep(_BETWEEN_LISTS_S)
 
+    async def destroy_made(self) -> None:
+        """Destroy what calls into the provider returned, also one that was cancelled a moment too late for it."""
+        for ref in list(self.provider.live.values()):
+            await self.provider.destroy(ref)
+
     def room(self, sandboxes: int) -> None:
         """``NotInGuest`` unless so many sandboxes may exist at once."""
         most = self.can.max_live
@@ -205,8 +208,8 @@ def shown(data: bytes | str, most: int = 200) -> str:
     return text if len(text) <= most else f"{text[:most]}... ({len(data)} in all)"
 
 
-async def cut_short(what: str, call: Coroutine[Any, Any, T], after_s: float, within_s: float) -> T | None:
-    """Cancel a call after so many seconds. Its result where it was done by then or did not care, else ``None``.
+async def cut_short(what: str, call: Coroutine[Any, Any, object], after_s: float, within_s: float) -> None:
+    """Cancel a call after so many seconds; it may have been done by then.
 
     ``CheckFailed`` when it takes longer than ``within_s`` to end, or raises what is no error of a provider.
     """
@@ -220,13 +223,11 @@ async def cut_short(what: str, call: Coroutine[Any, Any, T], after_s: float, wit
         if not task.done():
             forget(task)
     if task.cancelled():
-        return None
+        return
     error = task.exception()
-    if error is None:
-        return task.result()
-    said = f"{what}, cancelled after {after_s:.3f} s, raised {type(error).__name__}: {describe(error)}"
-    expect(isinstance(error, SandboxError), said)
-    return None
+    if error is not None:
+        said = f"{what}, cancelled after {after_s:.3f} s, raised {type(error).__name__}: {describe(error)}"
+        expect(isinstance(error, SandboxError), said)
 
 
 def moments(seconds: float) -> tuple[float, ...]:

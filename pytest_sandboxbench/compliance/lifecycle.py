@@ -280,9 +280,8 @@ async def a_cancelled_create_leaves_nothing(trial: Trial) -> None:
     lasts_s = time.monotonic() - started
     await trial.provider.destroy(sandbox)
     for moment in moments(lasts_s):
-        made = await cut_short("create", trial.provider.create(), moment, trial.timeout_s)
-        if made is not None:
-            await trial.provider.destroy(made)
+        await cut_short("create", trial.provider.create(), moment, trial.timeout_s)
+        await trial.destroy_made()
         await trial.lists(f"after a create (of about {lasts_s:.3f} s) that was cancelled after {moment:.3f} s")
     await asyncio.sleep(min(lasts_s, _LATE_S))
     await trial.lists("some time after creates were cancelled")
