@@ -37,12 +37,16 @@ class Watchdog:
         self._wakes = math.inf
         self._changed = threading.Event()
         self._unanswered: threading.Event | None = None
+        self._outer: Watchdog | None = None
 
     def expect(self, expires: float) -> None:
         """The loop may be busy until ``expires`` (seconds of ``time.monotonic``); the latest of all counts.
 
         The thread is woken only where it would sleep too long: it would compete with what is being timed.
         """
+        if self._outer is not None:
+            self._outer.expect(expires)
+            return
         due, known = expires + _SLACK_S, self._due
         if known is None or due > known:
             self._due = due
@@ -54,6 +58,19 @@ class Watchdog:
 
     @contextlib.contextmanager
     def watching(self) -> Iterator[None]:
+        """Inside of another one, that one's thread watches for both."""
+        global _watching
+        outer = _watching
+        if outer is self or (outer is not None and threading.current_thread() is not threading.main_thread()):
+            yield
+            return
+        if outer is not None:
+            due, self._outer = outer._due, outer
+            try:
+                yield
+            finally:
+                self._outer, outer._due = None, due
+            return
         number = getattr(signal, "SIGRTMIN", None)
         if number is None or threading.current_thread() is not threading.main_thread():
             yield
@@ -72,9 +89,11 @@ class Watchdog:
             daemon=True,
         )
         thread.start()
+        _watching = self
         try:
             yield
         finally:
+            _watching = None
             self.rest()
             stop.set()
             self._changed.set()
@@ -106,3 +125,7 @@ class Watchdog:
             self._unanswered = None
             if self._due == due:
                 self._due = time.monotonic() + 1.0
+
+
+_watching: Watchdog | None = None
+"""The one whose thread runs."""
