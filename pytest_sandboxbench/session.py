@@ -102,6 +102,10 @@ class BenchSession:
                     self.registry.make(name)
                 except UsageError as error:
                     raise pytest.UsageError(str(error)) from None
+                except KeyboardInterrupt:
+                    raise
+                except BaseException:
+                    pass  # no mistake of a person: its preflight tells what it is
 
     def parametrize(self, metafunc: pytest.Metafunc) -> None:
         """A bench runs for each provider and level; a test that only uses a sandbox for each provider."""

@@ -1,25 +1,29 @@
 """Deadlines of ours around every call into a provider, whatever the adapter does.
 
 Three lines of defence. A call that is still running at its deadline is cancelled. One that swallows the
-cancellation is abandoned by the supervisor of its lane (``block.py``). One that blocks the event loop is
-interrupted by a signal (``watchdog.py``).
+cancellation is abandoned: in a block by the supervisor of its lane (``block.py``), elsewhere here. One that blocks the
+event loop is interrupted by a signal (``watchdog.py``). What it raises becomes an error like others, whatever it is.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from ..clock import NS_PER_S, now_ns
 from ..errors import OperationTimeout, SandboxError
 from .watchdog import LoopBlocked
 
-__all__ = ["GRACE_S", "Guard", "Pulse", "bounded", "describe", "forget", "outcome"]
+__all__ = ["GRACE_S", "Guard", "Pulse", "bounded", "describe", "forget", "outcome", "tamed"]
 
 GRACE_S = 0.1
 """How long after its deadline an adapter may take to report the time-out itself, in its better words."""
+
+_STOPS_S = 1.0
+"""How long an interrupted call gets to clean up, where nothing else is waited for."""
 
 T = TypeVar("T")
 
@@ -86,14 +90,18 @@ class Guard:
         self.pulse.beat(limit)
         started = now_ns()
         try:
-            async with asyncio.timeout(limit + GRACE_S):
-                result = await call
+            if self.pulse.rest is None:
+                async with asyncio.timeout(limit + GRACE_S):
+                    with tamed(tried, sandbox, awaits=True):
+                        result = await call
+            else:
+                result = await _waited_for(tried, sandbox, call, limit + GRACE_S)
             # A call that blocked the loop, or swallowed its cancellation, comes back as if nothing had been.
             if now_ns() - started <= (limit + GRACE_S) * NS_PER_S:
                 return result
             said = "the adapter returned after the deadline all the same"
         except TimeoutError as error:
-            said = str(error)
+            said = _text(error)
         except LoopBlocked:
             said = "the adapter blocked the event loop"
         finally:
@@ -107,28 +115,86 @@ class Guard:
         )
 
 
+class _Late(TimeoutError):
+    """Our deadline is over; what the adapter did then."""
+
+
+@contextmanager
+def tamed(tried: str, sandbox: str = "", *, awaits: bool = False) -> Iterator[None]:
+    """What no adapter should raise (``SystemExit``, ...) would end the event loop or the run: it becomes a failure.
+
+    Where nothing is awaited, a cancellation is none of ours.
+    """
+    runs_in = _current_task()
+    try:
+        yield
+    except (Exception, KeyboardInterrupt, LoopBlocked):
+        raise
+    except BaseException as error:
+        if awaits and isinstance(error, asyncio.CancelledError):
+            raise
+        if isinstance(error, GeneratorExit) and _current_task() is not runs_in:
+            raise  # nobody raised it: the coroutine is being thrown away
+        raise _of_adapter(tried, sandbox, describe(error)) from error
+
+
+def _of_adapter(tried: str, sandbox: str, said: str) -> SandboxError:
+    return SandboxError(tried, sandbox=sandbox, said=said, cure="an adapter must not do that: report it to its author")
+
+
+def _current_task() -> asyncio.Task[Any] | None:
+    try:
+        return asyncio.current_task()
+    except RuntimeError:
+        return None
+
+
+async def _waited_for(tried: str, sandbox: str, call: Awaitable[T], limit_s: float) -> T:
+    """Wait for a call from outside of it. ``_Late`` after ``limit_s`` seconds, whether it stops then or not."""
+
+    async def run() -> T:
+        with tamed(tried, sandbox, awaits=True):
+            return await call
+
+    task = asyncio.ensure_future(run())
+    late = False
+    try:
+        await asyncio.wait({task}, timeout=limit_s)
+        if not task.done():
+            late = True
+            task.cancel()
+            await asyncio.wait({task}, timeout=GRACE_S)
+    except asyncio.CancelledError:
+        task.cancel()
+        await asyncio.wait({task}, timeout=_STOPS_S)
+        raise
+    finally:
+        if not task.done():
+            task.cancel()
+            forget(task)
+        elif not task.cancelled():
+            task.exception()  # it was asked for, whatever becomes of it
+    if not task.done():
+        raise _Late("the adapter did not stop when it was cancelled")
+    if not task.cancelled():
+        return task.result()
+    if late:
+        raise _Late
+    raise _of_adapter(tried, sandbox, "the adapter cancelled the operation by itself")
+
+
 async def bounded(tried: str, call: Coroutine[Any, Any, T], limit_s: float) -> T:
     """Wait for a call from outside of it, so that one that swallows its cancellation can be left behind.
 
     ``OperationTimeout`` after ``limit_s`` seconds. Costs a task, so it is not for timed regions.
     """
     started = now_ns()
-    task = asyncio.ensure_future(call)
     try:
-        await asyncio.wait({task}, timeout=limit_s)
-        if not task.done():
-            task.cancel()
-            await asyncio.wait({task}, timeout=GRACE_S)
-    finally:
-        if not task.done():
-            task.cancel()
-            forget(task)
-    said = "" if task.done() else "the adapter did not stop when it was cancelled"
-    if task.done() and not task.cancelled():
-        try:
-            return task.result()
-        except LoopBlocked:
-            said = "the adapter blocked the event loop"
+        return await _waited_for(tried, "", call, limit_s)
+    except _Late as error:
+        said = str(error)
+    except LoopBlocked:
+        said = "the adapter blocked the event loop"
     raise OperationTimeout(
         tried,
         after_s=(now_ns() - started) / NS_PER_S,
@@ -152,8 +218,15 @@ def _silence(task: asyncio.Task[Any]) -> None:
 
 def describe(error: BaseException) -> str:
     """An error as one line for records: the project's own say it all, foreign ones get their type in front."""
-    text = str(error) if isinstance(error, SandboxError) else f"{type(error).__name__}: {error}"
+    text = _text(error) if isinstance(error, SandboxError) else f"{type(error).__name__}: {_text(error)}"
     return " ".join(text.split())[:2000].encode(errors="backslashreplace").decode()
+
+
+def _text(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception as second:
+        return f"(it cannot be printed: {type(second).__name__})"
 
 
 def outcome(error: BaseException) -> str:

@@ -11,7 +11,7 @@ from ..errors import CreateFailed, Rejected, SandboxError, Unsupported
 from ..ledger import Ledger
 from ..model import Capabilities, ExecResult, Output, Owner, PauseKind, SandboxRef, SandboxSpec
 from ..providers.protocol import OneShot, Pausable, Provider, Sandbox, Timings
-from .deadlines import GRACE_S, Guard, Pulse, bounded
+from .deadlines import GRACE_S, Guard, Pulse, bounded, describe, tamed
 
 __all__ = ["GuardedProvider", "GuardedSandbox", "Pulse"]
 
@@ -32,11 +32,12 @@ class GuardedSandbox:
 
     @property
     def ref(self) -> SandboxRef:
-        return self._inner.ref
+        with tamed("ref"):
+            return self._inner.ref
 
     @property
     def id(self) -> str:
-        return self._inner.ref.id
+        return self.ref.id
 
     @property
     def path(self) -> str:
@@ -58,7 +59,8 @@ class GuardedSandbox:
         """
         if not isinstance(self._inner, Timings):
             return {}
-        return {name: (span[0], span[1]) for name, span in self._inner.phases().items() if _is_phase(name, span)}
+        with tamed("phases"):
+            return {name: (span[0], span[1]) for name, span in self._inner.phases().items() if _is_phase(name, span)}
 
     async def exec(
         self,
@@ -157,7 +159,8 @@ class GuardedProvider:
 
     @property
     def capabilities(self) -> Capabilities:
-        return self._inner.capabilities
+        with tamed("capabilities"):
+            return self._inner.capabilities
 
     @property
     def unguarded(self) -> Provider:
@@ -281,7 +284,7 @@ class GuardedProvider:
                 except SandboxError as error:
                     return str(error)
                 except Exception as error:
-                    return f"destroy on {ref.id} raised {type(error).__name__}: {error}"
+                    return f"destroy on {ref.id} raised {describe(error)}"
                 self._gone(ref)
                 return ""
 

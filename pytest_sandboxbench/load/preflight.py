@@ -10,7 +10,7 @@ from ..model import Preflight
 from ..providers.protocol import Provider
 from ..providers.registry import Registry
 from ..records.redaction import hide_values, redact, secrets_in
-from .deadlines import bounded, describe
+from .deadlines import bounded, describe, tamed
 from .watchdog import Watchdog
 
 __all__ = ["ask", "ask_provider", "secrets_of"]
@@ -49,7 +49,8 @@ async def ask_provider(registry: Registry, name: str) -> tuple[Preflight, Provid
 
 async def _ask_untold(registry: Registry, name: str) -> tuple[Preflight, Provider | None]:
     try:
-        provider = registry.make(name)
+        with tamed("making it"):
+            provider = registry.make(name)
     except UsageError:
         raise
     except Exception as error:
@@ -58,7 +59,10 @@ async def _ask_untold(registry: Registry, name: str) -> tuple[Preflight, Provide
     try:
         with watchdog.watching():
             watchdog.expect(time.monotonic() + PREFLIGHT_S)
-            return await bounded("preflight", provider.preflight(), PREFLIGHT_S), provider
+            answer = await bounded("preflight", provider.preflight(), PREFLIGHT_S)
+            with tamed("capabilities"):
+                provider.capabilities  # noqa: B018 -- an adapter's own code, and read again and again from here on
+            return answer, provider
     except OperationTimeout:
         return Preflight(False, f"it did not answer within {PREFLIGHT_S:g} s", "see `sandboxbench doctor`"), provider
     except Exception as error:

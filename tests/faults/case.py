@@ -79,6 +79,11 @@ async def test_write_file(sandbox_bench):
     await sandbox_bench.measure()
 
 
+@pytest.mark.sandbox_bench("read_file")
+async def test_read_file(sandbox_bench):
+    await sandbox_bench.measure()
+
+
 @pytest.mark.sandbox_bench("resume")
 async def test_resume(sandbox_bench):
     await sandbox_bench.measure()

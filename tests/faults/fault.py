@@ -16,7 +16,7 @@ __all__ = ["KINDS", "Fault", "Result", "check", "run"]
 
 KINDS = ("bubblewrap", "null", "fake")
 
-Cleaned = Literal["itself", "next run", "reap", "kept"]
+Cleaned = Literal["itself", "next run", "reap"]
 
 
 @dataclass(frozen=True)
@@ -24,8 +24,7 @@ class Fault:
     """``act`` lets it happen; all else is what is expected afterwards.
 
     ``status``   the exit status of the run, negative for a signal
-    ``cleaned``  by whom what was made is destroyed: the run ``itself``, the ``next run``, or ``reap``; ``kept`` is for an
-                 act that sees to it
+    ``cleaned``  by whom what was made is destroyed: the run ``itself``, the ``next run``, or ``reap``
     ``records``  what was measured can be shown again
     ``fast``     providers for which it is in the fast tests
     """

@@ -1,9 +1,9 @@
 """A provider around another one that goes wrong where it is told, for tests.
 
 Settings: ``inner`` is the kind inside and gets all further settings; ``at`` the operation, ``what`` happens there:
-``hang`` (until cancelled), ``swallow`` (hangs and swallows the cancellation), ``block`` (the event loop), ``late:SECONDS``
-(create: never returns, the sandbox comes to life that much later), ``raise:NAME``. ``good`` calls go well before. While
-the file ``off`` exists, all is well. Each begun and each ended call is a line in the file ``log``.
+``hang`` (until cancelled), ``swallow`` (hangs and swallows the cancellation), ``block`` (the event loop),
+``late:SECONDS`` (create: never returns, the sandbox comes to life that much later), ``raise:NAME``. ``good`` calls go
+well before. While the file ``off`` exists, all is well. Each begun and each ended call is a line in the file ``log``.
 """
 
 from __future__ import annotations

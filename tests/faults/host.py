@@ -1,4 +1,4 @@
-"""What is on this host of a case: processes, mounts, cgroups, sockets, folders, ledgers, a scripted provider's table."""
+"""What is on this host of a case: processes, mounts, cgroups, sockets, files, ledgers, a scripted provider's table."""
 
 from __future__ import annotations
 
@@ -71,9 +71,7 @@ class Host:
     def cgroups(self) -> list[str]:
         found = []
         for group in set(_cgroups()) - self._cgroups:
-            members = {
-                int(pid) for file in group.rglob("cgroup.procs") for pid in _read(file).split() if pid.isdigit()
-            }
+            members = {int(pid) for file in group.rglob("cgroup.procs") for pid in _read(file).split() if pid.isdigit()}
             if not members or any(os.fsencode(self._folder) in _read(f"/proc/{pid}/mountinfo") for pid in members):
                 found.append(f"cgroup {group}")
         return found
@@ -115,6 +113,8 @@ def _with_parents(pid: int) -> set[int]:
     found = set()
     while pid > 0:
         found.add(pid)
-        line = next((line for line in _read(f"/proc/{pid}/status").splitlines() if line.startswith(b"PPid:")), b"PPid: 0")
+        line = next(
+            (line for line in _read(f"/proc/{pid}/status").splitlines() if line.startswith(b"PPid:")), b"PPid: 0"
+        )
         pid = int(line.split()[1])
     return found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 
 from .case import SUBJECT, Case, Ended
@@ -20,7 +19,7 @@ OPERATIONS = {
     "create": "startup",
     "exec": "startup",
     "write_file": "write_file",
-    "read_file": "write_file",
+    "read_file": "read_file",
     "stream": "stream",
     "pause": "resume",
     "resume": "resume",
@@ -37,7 +36,7 @@ OPERATIONS = {
 """Where it happens, and a bench that gets there. ``factory`` is the making of the instance."""
 
 # A provider that cannot say that it is ready is skipped, and one that does not close leaves nothing.
-NO_FAILURE = {"preflight", "aclose", "factory"}
+NO_FAILURE = {"preflight", "aclose", "capabilities", "factory"}
 
 
 def beside_a_good_one(case: Case, operation: str, whats: Sequence[str], timeout_s: float) -> Ended:
@@ -96,7 +95,7 @@ def interrupting(operation: str) -> Fault:
         f"{operation} raises KeyboardInterrupt",
         act,
         2,
-        cleaned="kept" if operation in ("destroy", "owned", "aclose") else "itself",
+        cleaned="next run" if operation == "destroy" else "itself",
         records=operation not in ("preflight", "capabilities", "factory", "aclose", "owned"),
     )
 
@@ -119,4 +118,3 @@ FAULTS = (
     *each(raising),
     *each(interrupting, but=("phases", "ref", "capabilities", "factory")),
 )
-assert sys.version_info >= (3, 11)
