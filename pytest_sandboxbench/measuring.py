@@ -86,6 +86,7 @@ class Measuring:
         self._origin = now_ns()
         self._block_lines: list[bytes] = []
         self._looked: set[str] = set()
+        self._worked: set[str] = set()
         self._secrets = secrets_of(registry)
         self._watchdog = Watchdog()
         self._seed = secrets.randbits(32) if settings.seed is None else settings.seed
@@ -283,6 +284,7 @@ class Measuring:
     # -- observing a block
 
     def turn(self, block: Block, samples: Sequence[Sample]) -> None:
+        self._worked.update(sample.key.provider for sample in samples if sample.outcome == "ok")
         told = (replace(s, error=hide(s.error, self._secrets)) if s.error else s for s in samples)
         text = lines(encode(sample, self._origin) for sample in told)
         self._spool.append(text)
@@ -316,7 +318,7 @@ class Measuring:
         """A block whose sandboxes run one command only shows no guest from inside: a local one is made for it."""
         for name in block.providers:
             can = self._providers[name].capabilities
-            if name in self._looked or can.hosted or can.isolation == "scripted":
+            if name in self._looked or name not in self._worked or can.hosted or can.isolation == "scripted":
                 continue
             provider = self.guarded(name)
             try:
