@@ -37,7 +37,7 @@ _MINUTES = re.compile(rb"(\d+)m([\d.]+)s")
 _PROBES = (
     ("python3", "import socket, sys; socket.create_connection((sys.argv[1], int(sys.argv[2])), 2)"),
     ("nc", 'nc -w 2 "$1" "$2" </dev/null'),
-    ("wget", 'wget -q -T 2 -t 1 -O - "http://$1:$2/"'),
+    ("wget", 'wget -q -T 2 -O - "http://$1:$2/"'),
 )
 
 

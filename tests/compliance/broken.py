@@ -32,6 +32,7 @@ __all__ = [
     "faults_in",
     "holds_on_our_own",
     "is_found",
+    "is_left_out",
     "passes",
     "without_a_fault",
 ]
@@ -42,6 +43,7 @@ TIMEOUT_S = 3.0
 _OWN: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "fake": ("fake", {}),
     "fake-shared": ("fake", {"state_dir": "", "max_live": 4, "pause_kinds": ["frozen", "stopped", "filesystem"]}),
+    "fake-one": ("fake", {"max_live": 1, "limits": ["none"], "one_shot": "false"}),
     "null": ("null", {}),
     "bubblewrap": ("bubblewrap", {}),
 }
@@ -50,6 +52,7 @@ _OWN: Mapping[str, tuple[str, Mapping[str, Any]]] = {
 _LEFT_OUT = {
     "fake": "has no shell|has no labels|enforces every limit|declares no max_live",
     "fake-shared": "has no shell|enforces every limit",
+    "fake-one": "has no shell|has no labels|has no one-shot run|does not limit|enforces no limit|holds 1 at once",
     "null": "does not limit|enforces no limit|cannot switch the network off|declares no max_live",
     "bubblewrap": "enforces every limit|declares no max_live|does not limit|enforces no limit",
 }
@@ -202,6 +205,12 @@ def is_found(fault: type[Broken], check: Check, says: str, folder: Path) -> None
 def passes(provider: type[Broken], check: Check, folder: Path) -> None:
     found = _found(provider, check, folder)
     assert (found.outcome, found.said) == ("passed", "")
+
+
+def is_left_out(provider: type[Broken], check: Check, says: str, folder: Path) -> None:
+    found = _found(provider, check, folder)
+    assert found.outcome == "left out", found.said
+    assert re.search(says, found.said), found.said
 
 
 def breaks_nothing_else(fault: type[Broken], group: ModuleType, folder: Path) -> None:

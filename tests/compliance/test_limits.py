@@ -22,6 +22,7 @@ from tests.compliance.broken import (
     faults_in,
     holds_on_our_own,
     is_found,
+    is_left_out,
     without_a_fault,
 )
 
@@ -182,6 +183,31 @@ def test_a_fault_breaks_nothing_else(fault: type[Broken], tmp_path: Path) -> Non
 
 def test_each_check_can_fail() -> None:
     assert not without_a_fault(FAULTS, group)
+
+
+class BareGuest(AlwaysOnline):
+    """It has a shell and little else."""
+
+    class sandboxes(BrokenSandbox):
+        async def exec(self, argv: Sequence[str], **more: Any) -> ExecResult:
+            lacks = argv[-1].startswith(("command -v", "/proc/net/route"))
+            return ExecResult(1, b"", b"") if lacks else await super().exec(argv, **more)
+
+
+class Hosted(AlwaysOnline):
+    declares: ClassVar = {"network_off": True, "hosted": True}
+
+
+@pytest.mark.parametrize(
+    ("provider", "check", "says"),
+    [
+        (BareGuest, group.without_network_the_host_is_not_reached, "the guest has none of python3, nc, wget"),
+        (BareGuest, group.without_network_no_route_leads_out, "the guest has no /proc/net/route"),
+        (Hosted, group.without_network_no_route_leads_out, "may close the network outside of the guest"),
+    ],
+)
+def test_what_cannot_be_seen_is_left_out(provider: type[Broken], check: Check, says: str, tmp_path: Path) -> None:
+    is_left_out(provider, check, says, tmp_path)
 
 
 @pytest.mark.full

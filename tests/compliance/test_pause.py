@@ -22,6 +22,7 @@ from tests.compliance.broken import (
     faults_in,
     holds_on_our_own,
     is_found,
+    is_left_out,
     without_a_fault,
 )
 
@@ -249,3 +250,28 @@ def test_a_fault_breaks_nothing_else(fault: type[Broken], tmp_path: Path) -> Non
 
 def test_each_check_can_fail() -> None:
     assert not without_a_fault(FAULTS, group)
+
+
+class NoShell(Broken):
+    declares: ClassVar = {"pause": ("filesystem",)}
+    options: ClassVar = {"pause_kinds": ["filesystem"]}
+
+    class sandboxes(BrokenSandbox):
+        async def exec(self, argv: Sequence[str], **more: Any) -> ExecResult:
+            return ExecResult(127, b"", b"sh: not found") if argv[0] == "sh" else await super().exec(argv, **more)
+
+
+class DiskOnly(Broken):
+    base = "null"
+    declares: ClassVar = {"pause": ("filesystem",)}
+
+
+@pytest.mark.parametrize(
+    ("provider", "check", "says"),
+    [
+        (NoShell, group.memory_is_kept, "the guest has no sh"),
+        (DiskOnly, group.what_is_paused_stands_still, "keeps no processes over a pause"),
+    ],
+)
+def test_what_cannot_be_seen_is_left_out(provider: type[Broken], check: Check, says: str, tmp_path: Path) -> None:
+    is_left_out(provider, check, says, tmp_path)
