@@ -195,11 +195,15 @@ async def each_argument_is_one(trial: Trial) -> None:
 
 @check("exec")
 async def an_impossible_argument_is_a_typed_error(trial: Trial) -> None:
-    """What no kernel takes (a NUL byte, 4 MiB in one argument) is a result or an error of ours, and harms nothing."""
+    """What no kernel takes (a NUL byte, an argument of 4 MiB) is a result or an error of ours, and harms nothing."""
     sandbox = await trial.sandbox()
-    for what, word in (("a NUL byte in an argument", "a\0b"), ("an argument of 4 MiB", "x" * 4 * _MIB)):
+    for what, word, env in (
+        ("a NUL byte in an argument", "a\0b", {}),
+        ("a NUL byte in a variable", "word", {"SANDBOXBENCH_CHECK": "a\0b"}),
+        ("an argument of 4 MiB", "x" * 4 * _MIB, {}),
+    ):
         try:
-            await sandbox.exec(["echo", word])
+            await sandbox.exec(["echo", word], env=env)
         except SandboxError:
             pass
         except Exception as error:

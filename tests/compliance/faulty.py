@@ -18,7 +18,7 @@ import pytest
 from pytest_sandboxbench.compliance.check import Check
 from pytest_sandboxbench.compliance.run import Verdict, run_check
 from pytest_sandboxbench.model import ExecResult, Output, Owner, SandboxRef, SandboxSpec
-from pytest_sandboxbench.providers import null
+from pytest_sandboxbench.providers import null, proc
 from pytest_sandboxbench.providers.null import NullProvider
 from pytest_sandboxbench.providers.null_sandbox import NullSandbox
 from pytest_sandboxbench.providers.registry import Registry
@@ -135,6 +135,8 @@ class FaultyProvider:
 
     async def destroy(self, ref: SandboxRef, *, deadline_s: float) -> None:
         await self.inner.destroy(ref, deadline_s=deadline_s)
+        # What a fault left alive outside of the process group is not what the test is about.
+        await asyncio.to_thread(proc.kill_labelled, proc.SANDBOX_LABEL, ref.id)
 
 
 def factory(name: str, options: Mapping[str, Any]) -> FaultyProvider:
