@@ -47,7 +47,9 @@ def write_header(folder: Path, header: Mapping[str, Any]) -> str:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         temporary = folder / f".run.json.{os.getpid()}"
-        temporary.write_text(json.dumps(redact(header), indent=1, ensure_ascii=True) + "\n", encoding="ascii")
+        temporary.unlink(missing_ok=True)  # it may be somebody's link to another file
+        with temporary.open("x", encoding="ascii") as file:
+            file.write(json.dumps(redact(header), indent=1, ensure_ascii=True) + "\n")
         temporary.replace(folder / "run.json")
     except OSError as error:
         return f"records are incomplete: {folder / 'run.json'}: {error.strerror or error}"

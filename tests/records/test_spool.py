@@ -125,3 +125,15 @@ def test_a_real_full_device(tmp_path: Path) -> None:
     spool.append(b"1\n")
     spool.close()
     assert "No space left on device" in spool.problem
+
+
+def test_a_link_in_the_way_is_not_written_through(tmp_path: Path) -> None:
+    """A folder that somebody else made may hold one under the name of our temporary file."""
+    other = tmp_path / "other"
+    other.write_text("mine")
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / f".run.json.{os.getpid()}").symlink_to(other)
+    (tmp_path / "run" / "run.json").symlink_to(other)
+    assert write_header(tmp_path / "run", HEADER) == ""
+    assert other.read_text() == "mine"
+    assert not (tmp_path / "run" / "run.json").is_symlink()
