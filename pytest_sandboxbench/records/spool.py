@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -44,13 +45,15 @@ class Spool:
 
 def write_header(folder: Path, header: Mapping[str, Any]) -> str:
     """Replace ``run.json`` at once and whole. Returns what went wrong, empty for nothing."""
+    temporary = folder / f".run.json.{os.getpid()}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        temporary = folder / f".run.json.{os.getpid()}"
         temporary.unlink(missing_ok=True)  # it may be somebody's link to another file
         with temporary.open("x", encoding="ascii") as file:
             file.write(json.dumps(redact(header), indent=1, ensure_ascii=True) + "\n")
         temporary.replace(folder / "run.json")
     except OSError as error:
+        with suppress(OSError):
+            temporary.unlink()
         return f"records are incomplete: {folder / 'run.json'}: {error.strerror or error}"
     return ""

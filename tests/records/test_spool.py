@@ -104,10 +104,11 @@ def test_a_header_is_replaced_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     def full(self: Path, *args: object, **kwargs: object) -> int:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    with monkeypatch.context() as patch:
-        patch.setattr(Path, "write_text", full)
-        assert "No space left on device" in write_header(tmp_path, {**HEADER, "n": 3})
-    assert json.loads((tmp_path / "run.json").read_text())["n"] == 2
+    for step in ("open", "replace"):
+        with monkeypatch.context() as patch:
+            patch.setattr(Path, step, full)
+            assert "No space left on device" in write_header(tmp_path, {**HEADER, "n": 3})
+        assert json.loads((tmp_path / "run.json").read_text())["n"] == 2
     assert [path.name for path in tmp_path.iterdir()] == ["run.json"]
 
 
