@@ -129,8 +129,8 @@ class Measuring:
             return answer
         self._specs[name] = self._registry.spec(name)
         self._providers[name] = provider
-        self.ledger.can(name, self._registry.kind(name), self._registry.options(name), provider.capabilities)
         if answer.ready:
+            self.ledger.can(name, self._registry.kind(name), self._registry.options(name), provider.capabilities)
             self.header["providers"][name] = self._describe(name, provider, answer)
         return answer
 
@@ -343,11 +343,16 @@ class Measuring:
 
     async def aclose(self) -> None:
         """Destroy what this run still owns, close the clients, finish the records."""
-        with self._watchdog.watching():
-            for name, provider in self._providers.items():
-                if self._preflights[name].ready:
-                    await self._close(name, provider)
-            self._watchdog.rest()
+        try:
+            with self._watchdog.watching():
+                for name, provider in self._providers.items():
+                    if name in self._preflights and self._preflights[name].ready:
+                        await self._close(name, provider)
+                self._watchdog.rest()
+        finally:
+            self._finish()
+
+    def _finish(self) -> None:
         self.header["complete"] = all(block["complete"] for block in self.header["blocks"])
         self.header["finished"] = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         if self.header["blocks"]:

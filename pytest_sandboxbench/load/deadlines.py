@@ -8,6 +8,7 @@ event loop is interrupted by a signal (``watchdog.py``). What it raises becomes 
 from __future__ import annotations
 
 import asyncio
+import signal
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager
@@ -128,8 +129,15 @@ def tamed(tried: str, sandbox: str = "", *, awaits: bool = False) -> Iterator[No
     runs_in = _current_task()
     try:
         yield
-    except (Exception, KeyboardInterrupt, LoopBlocked):
+    except (Exception, LoopBlocked):
         raise
+    except KeyboardInterrupt:
+        # Straight through the event loop it would leave everybody else in the middle of what they do.
+        interrupt = signal.getsignal(signal.SIGINT)
+        if runs_in is None or not callable(interrupt) or interrupt is signal.default_int_handler:
+            raise
+        interrupt(signal.SIGINT, None)  # asyncio's own: cancels what runs; the second time it raises
+        raise asyncio.CancelledError(f"interrupted in {tried}") from None
     except BaseException as error:
         if awaits and isinstance(error, asyncio.CancelledError):
             raise
@@ -211,7 +219,7 @@ def forget(task: asyncio.Task[Any]) -> None:
 
 
 def _silence(task: asyncio.Task[Any]) -> None:
-    """A task that ends after all must not print "exception was never retrieved"."""
+    """A task that ends when nobody waits for it any more must not print "exception was never retrieved"."""
     if not task.cancelled():
         task.exception()
 

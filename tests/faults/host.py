@@ -71,7 +71,8 @@ class Host:
     def cgroups(self) -> list[str]:
         found = []
         for group in set(_cgroups()) - self._cgroups:
-            members = {int(pid) for file in group.rglob("cgroup.procs") for pid in _read(file).split() if pid.isdigit()}
+            files = [Path(folder, "cgroup.procs") for folder, _, _ in os.walk(group)]
+            members = {int(pid) for file in files for pid in _read(file).split() if pid.isdigit()}
             if not members or any(os.fsencode(self._folder) in _read(f"/proc/{pid}/mountinfo") for pid in members):
                 found.append(f"cgroup {group}")
         return found
