@@ -324,6 +324,20 @@ class WrapsTheCancellation(FaultySandbox):
             raise TransportLost("exec", said="closed") from None
 
 
+class NoTimeToCreateIsAnError(FaultySandbox):
+    fails: ClassVar = {
+        "a_create_without_time_leaves_nothing": "raised ValueError, not OperationTimeout, CreateFailed or Rejected: "
+    }
+
+    @classmethod
+    async def create(
+        cls, provider: NullProvider, spec: SandboxSpec, *, owner: Owner, deadline_s: float
+    ) -> FaultySandbox:
+        if deadline_s < 0.1:
+            raise ValueError("timeout must be positive")
+        return await super().create(provider, spec, owner=owner, deadline_s=deadline_s)
+
+
 class LeavesLateCreates(FaultySandbox):
     fails: ClassVar = {
         "a_create_without_time_leaves_nothing": r"create with a deadline of 0 s failed, and \w+ is left: end what a"
@@ -337,20 +351,6 @@ class LeavesLateCreates(FaultySandbox):
         if deadline_s < 0.1:
             raise OperationTimeout("create")
         return made
-
-
-class NoTimeToCreateIsAnError(FaultySandbox):
-    fails: ClassVar = {
-        "a_create_without_time_leaves_nothing": "raised ValueError, not OperationTimeout, CreateFailed or Rejected: "
-    }
-
-    @classmethod
-    async def create(
-        cls, provider: NullProvider, spec: SandboxSpec, *, owner: Owner, deadline_s: float
-    ) -> FaultySandbox:
-        if deadline_s < 0.1:
-            raise ValueError("timeout must be positive")
-        return await super().create(provider, spec, owner=owner, deadline_s=deadline_s)
 
 
 class NotReadyAgain(FaultySandbox):
