@@ -27,17 +27,15 @@ class Settings:
 
 def kill_all(label: str, deadline_s: float) -> bool:
     """Kill every process with this in its environment, which its children inherit. False when some stay."""
-    ends = time.monotonic() + deadline_s
-    while time.monotonic() < ends:
-        found = False
+    ends, quiet = time.monotonic() + deadline_s, 0
+    while quiet < 2 and time.monotonic() < ends:  # twice: in the middle of its start a program has no environment
+        quiet += 1
         for process in Path("/proc").glob("[0-9]*"):
             with suppress(OSError):  # it has ended, or is somebody else's
                 if label.encode() in (process / "environ").read_bytes().split(b"\0"):
-                    found = True
+                    quiet = 0
                     os.kill(int(process.name), signal.SIGKILL)
-        if not found:
-            return True
-    return False
+    return quiet == 2
 
 
 class MiniSandbox:
@@ -74,19 +72,21 @@ class MiniSandbox:
         with self.errors(tried), TemporaryFile() as into, TemporaryFile() as out, TemporaryFile() as err:
             into.write(stdin)
             into.seek(0)
-            process = None
+            start = asyncio.create_subprocess_exec(
+                *argv, stdin=into, stdout=out, stderr=err, cwd=where, env=variables, start_new_session=True
+            )
+            starting = asyncio.create_task(start)  # shielded: asyncio loses the process of a start that is cancelled
             try:
                 async with asyncio.timeout(deadline_s):
-                    process = await asyncio.create_subprocess_exec(
-                        *argv, stdin=into, stdout=out, stderr=err, cwd=where, env=variables, start_new_session=True
-                    )
-                    code = await process.wait()
+                    code = await (await asyncio.shield(starting)).wait()
             except (FileNotFoundError, PermissionError) as error:
                 return ExecResult(127 if isinstance(error, FileNotFoundError) else 126, b"", str(error).encode())
             except BaseException as error:  # late, or cancelled: what it started goes with it
+                process = await starting
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
                 kill_all(f"MINI_EXEC={token}", 5)
-                if process is not None:
-                    await process.wait()
+                await process.wait()
                 if isinstance(error, TimeoutError):
                     raise ExecTimeout(tried, sandbox=self.ref.id, after_s=deadline_s) from None
                 raise
@@ -138,7 +138,7 @@ class Mini:
             raise DestroyFailed("destroy", sandbox=ref.id, said="processes or files stay", cure=f"look at {folder}")
 
     async def round_trip(self) -> None:
-        await (await asyncio.create_subprocess_exec("true")).wait()
+        self.folders()
 
     async def aclose(self) -> None:
         pass
