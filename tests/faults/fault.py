@@ -39,6 +39,8 @@ class Fault:
     says: str = ""
     """What the run must have printed."""
     root_only: bool = False
+    pytests_own: bool = False
+    """It is pytest that fails; what it prints then is its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,17 +51,26 @@ class Result:
     seconds: float
 
 
+_BUSY = "did not answer within 1 s"
+"""A preflight has a second; on a machine that is busy with other things a good provider may need more."""
+_TRIES = 3
+
+
 def run(fault: Fault, kind: str) -> Result:
     """One cell, in a folder of its own. What is wrong comes back as text, for a table of all."""
     begin = time.monotonic()
-    folder = Path(tempfile.mkdtemp(prefix="faults-", dir="/var/tmp"))
     wrong = ""
-    try:
-        check(fault, kind, folder)
-    except AssertionError as error:
-        wrong = str(error) or "an assertion"
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    for _ in range(_TRIES):
+        folder = Path(tempfile.mkdtemp(prefix="faults-", dir="/var/tmp"))
+        wrong = ""
+        try:
+            check(fault, kind, folder)
+        except AssertionError as error:
+            wrong = str(error) or "an assertion"
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+        if _BUSY not in wrong:
+            break
     return Result(fault.name, kind, wrong, time.monotonic() - begin)
 
 
@@ -69,7 +80,9 @@ def check(fault: Fault, kind: str, folder: Path) -> None:
         ended = fault.act(case)
         told = f"\n{ended.text[-6000:]}"
         assert ended.status == fault.status, f"exit status {ended.status} instead of {fault.status}{told}"
-        for word in ("INTERNALERROR", "never awaited", "was never retrieved", "Task was destroyed"):
+        for word in (
+            () if fault.pytests_own else ("INTERNALERROR", "never awaited", "was never retrieved", "Task was destroyed")
+        ):
             assert word not in ended.text, f"it printed {word!r}{told}"
         assert fault.says in ended.text, f"it did not say {fault.says!r}{told}"
         runs = case.runs

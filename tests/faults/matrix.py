@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from . import interrupted, misbehaving
+from . import interrupted, misbehaving, resources, together
 from .fault import KINDS, Fault, Result
 
 __all__ = ["FAULTS", "table"]
 
-FAULTS: tuple[Fault, ...] = (*interrupted.FAULTS, *misbehaving.FAULTS)
+FAULTS: tuple[Fault, ...] = (
+    *interrupted.FAULTS,
+    *misbehaving.FAULTS,
+    *resources.FAULTS,
+    *together.FAULTS,
+)
 
 
 def table(results: Sequence[Result]) -> list[str]:

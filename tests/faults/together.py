@@ -1,0 +1,117 @@
+"""More than one process: xdist's workers and their controller, and other runs of the same user."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from urllib.parse import unquote
+
+from pytest_sandboxbench.model import Owner
+from pytest_sandboxbench.providers import proc
+
+from .case import SUBJECT, Case, Ended
+from .fault import Fault
+
+__all__ = ["FAULTS"]
+
+LONG = ("-k", "test_lives", "--sandbox-samples=2000", "--sandbox-concurrency=2")
+TWO = ("-n", "2")
+WORKERS_END_S = 20.0
+
+
+def workers_of(process: subprocess.Popen[str]) -> list[int]:
+    return sorted(proc.children(process.pid))
+
+
+def the_one_that_measures(case: Case) -> int:
+    (ledger,) = case.ledgers
+    owner = Owner.parse(unquote(ledger.stem))
+    assert owner is not None
+    return owner.pid
+
+
+def working_on_workers(case: Case) -> subprocess.Popen[str]:
+    process = case.start(*TWO, *LONG)
+    case.wait_for_mark("lives", 9, process)
+    return process
+
+
+def worker_is_killed(case: Case) -> Ended:
+    process = working_on_workers(case)
+    os.kill(the_one_that_measures(case), signal.SIGKILL)
+    case.wait(lambda: case.marks("lives") > 30, process, "a new worker")
+    process.send_signal(signal.SIGINT)
+    ended = case.end(process)
+    assert "left by run" in ended.text, f"it does not say what it destroyed: {ended.text}"
+    return ended
+
+
+def controller_is_killed(case: Case) -> Ended:
+    """Its workers notice, end by themselves and destroy what they made."""
+    process = working_on_workers(case)
+    workers = {pid: proc.start_time(pid) for pid in workers_of(process)}
+    assert len(workers) == 2, workers
+    process.kill()
+    ended = case.end(process)
+    until = time.monotonic() + WORKERS_END_S
+    while alive := [pid for pid, started in workers.items() if proc.start_time(pid) == started]:
+        assert time.monotonic() < until, f"workers {alive} live on"
+        time.sleep(0.05)
+    return ended
+
+
+def only_the_controller(number: int) -> Callable[[Case], Ended]:
+    def act(case: Case) -> Ended:
+        process = working_on_workers(case)
+        process.send_signal(number)
+        return case.end(process)
+
+    return act
+
+
+def everybody(case: Case) -> Ended:
+    process = case.start(*TWO, *LONG, before=lambda: os.setpgid(0, 0))
+    case.wait_for_mark("lives", 9, process)
+    os.killpg(process.pid, signal.SIGINT)
+    return case.end(process)
+
+
+def two_runs(case: Case) -> Ended:
+    """Neither destroys what is the other's, in the middle or at the end."""
+    first = case.start("-k", "test_lives", "--sandbox-samples=40")
+    case.wait_for_mark("lives", 3, first)
+    second = case.start("-k", "test_lives", "--sandbox-samples=10")
+    ended = case.end(second)
+    other = case.end(first)
+    assert "left by run" not in ended.text + other.text, ended.text + other.text
+    return Ended(max(ended.status, other.status), ended.text + other.text)
+
+
+def reap_beside_a_run(case: Case) -> Ended:
+    process = case.start("-k", "test_lives", "--sandbox-samples=60")
+    case.wait_for_mark("lives", 3, process)
+    (run,) = case.runs
+    shown = case.sandboxbench("list", SUBJECT, "--run", run)
+    # Without a run's name it would clear up after others on this host, too; scripted sandboxes are the case's own.
+    reaped = case.sandboxbench("reap", SUBJECT) if case.kind == "fake" else shown
+    named = case.sandboxbench("reap", SUBJECT, "--run", run)
+    ended = case.end(process)
+    assert f"{process.pid}, running" in shown.text or "no sandbox" in shown.text, shown.text
+    assert f"left by run {run}" not in reaped.text, reaped.text
+    assert named.status != 0, named.text
+    assert "is not over" in named.text, named.text
+    return ended
+
+
+FAULTS = (
+    Fault("-n 2: the worker is killed", worker_is_killed, 2),
+    Fault("-n 2: the controller is killed", controller_is_killed, -9, fast=("null",)),
+    Fault("-n 2: Ctrl-C, the controller only", only_the_controller(signal.SIGINT), 2),
+    Fault("-n 2: Ctrl-C at a terminal", everybody, 2),
+    Fault("-n 2: SIGTERM, the controller only", only_the_controller(signal.SIGTERM), 143),
+    Fault("two runs at once", two_runs, 0),
+    Fault("reap beside a living run", reap_beside_a_run, 0),
+)
