@@ -7,7 +7,8 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +89,7 @@ class Measuring:
         self._looked: set[str] = set()
         self._worked: set[str] = set()
         self._secrets = secrets_of(registry)
+        self.told = partial(hide, known=self._secrets)
         self._watchdog = Watchdog()
         self._seed = secrets.randbits(32) if settings.seed is None else settings.seed
         self.run_id = run_id
@@ -131,7 +133,7 @@ class Measuring:
         self._providers[name] = provider
         if answer.ready:
             self.ledger.can(name, self._registry.kind(name), self._registry.options(name), provider.capabilities)
-            self.header["providers"][name] = self._describe(name, provider, answer)
+            self.header["providers"][name] = redact(self._describe(name, provider, answer), self._secrets)
         return answer
 
     def _describe(self, name: str, provider: Provider, answer: Preflight) -> dict[str, Any]:
@@ -142,7 +144,7 @@ class Measuring:
             "hosted": capabilities.hosted,
             "pause": list(capabilities.pause),
             "limits": sorted(capabilities.limits),
-            "options": redact(self._registry.options(name), self._secrets),
+            "options": dict(self._registry.options(name)),
             "facts": dict(answer.facts),
             "spans": {
                 span.operation: {
@@ -285,8 +287,7 @@ class Measuring:
 
     def turn(self, block: Block, samples: Sequence[Sample]) -> None:
         self._worked.update(sample.key.provider for sample in samples if sample.outcome == "ok")
-        told = (replace(s, error=hide(s.error, self._secrets)) if s.error else s for s in samples)
-        text = lines(encode(sample, self._origin) for sample in told)
+        text = lines(encode(sample, self._origin, self._secrets) for sample in samples)
         self._spool.append(text)
         self._block_lines.append(text)
 
@@ -295,7 +296,7 @@ class Measuring:
             self._progress(block.id, provider, done, planned)
 
     def leak(self, left: Left) -> None:
-        self.left.append(Left(left.ref, hide(left.reason, self._secrets)))
+        self.left.append(Left(left.ref, self.told(left.reason)))
 
     async def _look(self, name: str, sandbox: GuardedSandbox) -> None:
         """Facts from inside the first live sandbox of a provider; never inside a timed region."""
@@ -310,9 +311,10 @@ class Measuring:
             return  # facts are missing then; what is measured tells of its own failures
         facts: Mapping[str, str] = parse_guest(result.stdout)
         if facts:
-            self.header["guests"][name] = dict(facts)
+            self.header["guests"][name] = redact(facts, self._secrets)
         if enforced or sandbox.unenforced:
-            self.header["limits"][name] = {"enforced": enforced, "unenforced": sorted(sandbox.unenforced)}
+            limits = {"enforced": enforced, "unenforced": sorted(sandbox.unenforced)}
+            self.header["limits"][name] = redact(limits, self._secrets)
 
     async def _look_apart(self, block: Block) -> None:
         """A block whose sandboxes run one command only shows no guest from inside: a local one is made for it."""
@@ -392,4 +394,4 @@ class Measuring:
         return cleared
 
     def _write_header(self) -> None:
-        self.problem = write_header(self.folder, self.header) or self.problem
+        self.problem = write_header(self.folder, redact(self.header, self._secrets)) or self.problem

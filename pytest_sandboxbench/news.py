@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from .load.gang import say
+from .records.redaction import hide
 from .stash import NEWS
 
 if TYPE_CHECKING:
@@ -61,9 +62,16 @@ class News:
     @property
     def left(self) -> list[tuple[str, str, str]]:
         """Sandboxes that could not be destroyed: (provider, id, reason)."""
-        own = self.measuring.left if self.measuring is not None else []
-        found = self._left + [(left.ref.provider, left.ref.id, left.reason) for left in own]
+        found = [(provider, self._told(id_), self._told(reason)) for provider, id_, reason in self._own_left()]
         return found + [left for lefts in self._said("left") for left in lefts]
+
+    def _own_left(self) -> list[tuple[str, str, str]]:
+        own = self.measuring.left if self.measuring is not None else []
+        return self._left + [(left.ref.provider, left.ref.id, left.reason) for left in own]
+
+    def _told(self, text: str) -> str:
+        """Without secrets: an id is a word of a provider too."""
+        return hide(text) if self.measuring is None else self.measuring.told(text)
 
     @property
     def problem(self) -> str:
@@ -75,7 +83,13 @@ class News:
     def notes(self) -> list[str]:
         """What else somebody should know, one line each."""
         return list(
-            dict.fromkeys([*self._notes, *self._open(), *(note for notes in self._said("notes") for note in notes)])
+            dict.fromkeys(
+                [
+                    *map(self._told, self._notes),
+                    *self._open(),
+                    *(note for notes in self._said("notes") for note in notes),
+                ]
+            )
         )
 
     def _open(self) -> list[str]:
@@ -83,7 +97,7 @@ class News:
         if self.measuring is None:
             return []
         ledger = self.measuring.ledger
-        known = {(provider, id_) for provider, id_, _reason in self.left}
+        known = {(provider, id_) for provider, id_, _reason in self._own_left()}
         number = len(ledger.live.keys() - known) + sum(ledger.unknown.values())
         if not number:
             return []

@@ -71,6 +71,10 @@ def _join_xdist(config: pytest.Config) -> None:
         from .baseline.bridge import check_collection
 
         check_collection(config, ours=ours)
+        if ours:
+            from .session import session_of
+
+            session_of(config).termination.install()
 
     news = config.stash[NEWS] = {}
     config.pluginmanager.register(ControllerHooks(config, shared, collected, news), "sandboxbench-gang")
@@ -123,6 +127,11 @@ class _Results:
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_warning_recorded(self, warning_message: warnings.WarningMessage) -> None:
+        if (session := self._config.stash.get(SESSION, None)) is not None:
+            session.cleaner.warning(warning_message)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:

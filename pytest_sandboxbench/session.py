@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Generator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -25,9 +26,10 @@ from .model import Preflight
 from .naming import block_id, is_coroutine, is_ours, is_parametrized, measures, variants
 from .news import News
 from .providers.registry import Registry
-from .records.redaction import hide_values, redact
+from .records.redaction import redact
 from .records.schema import Row
 from .records.series import Series, SeriesTable
+from .report.clean import Cleaner
 from .report.progress import Progress
 from .report.published import extra_info, figures
 from .stash import PAYLOAD, SESSION, WISHES
@@ -64,7 +66,6 @@ class BenchSession:
         self.termination = Termination()
         self.selected = 0
         self._registry: Registry | None = None
-        self._secrets: tuple[str, ...] | None = None
         self._shared: Mapping[str, str] | None = getattr(config, "workerinput", {}).get("sandboxbench")
         self._mistake = ""
         self._members: dict[str, list[pytest.Item]] = {}
@@ -82,6 +83,10 @@ class BenchSession:
             except UsageError as error:
                 raise pytest.UsageError(str(error)) from None
         return self._registry
+
+    @cached_property
+    def cleaner(self) -> Cleaner:
+        return Cleaner(secrets_of(self.registry))
 
     @property
     def names(self) -> Sequence[str]:
@@ -101,7 +106,7 @@ class BenchSession:
                     self.registry.spec(name)
                     self.registry.make(name)
                 except UsageError as error:
-                    raise pytest.UsageError(str(error)) from None
+                    raise pytest.UsageError(self.cleaner.text(str(error))) from None
                 except KeyboardInterrupt:
                     raise
                 except BaseException:
@@ -181,6 +186,7 @@ class BenchSession:
         """Make the measuring part, in the process that measures."""
         self.termination.install()
         config, wishes = self.config, self.wishes
+        self.cleaner.logs(config)
         worker = getattr(config, "workerinput", {}).get("workerid", "")
         settings = Settings(
             rounds=options.get(config, "samples"),
@@ -258,7 +264,7 @@ class BenchSession:
         finally:
             text = measuring.last_block
             self._measured[id_] = self.absorb(text)
-            node.stash[PAYLOAD] = {"rows": text.decode("ascii", "backslashreplace")}
+            node.stash[PAYLOAD] = {"rows": text.decode()}
             self.news.tell()
 
     def _claim(self, node: pytest.Item, id_: str, level: int, scenario: Scenario) -> None:
@@ -276,8 +282,9 @@ class BenchSession:
 
     def missing(self, node: pytest.Item, name: str, answer: Preflight) -> NoReturn:
         """A provider cannot run here: a skip with its cure, a failure under --sandbox-strict."""
-        self.news.missing(name, answer.reason, answer.cure)
-        text = f"{name} is not ready: {answer.reason}. {answer.cure}"
+        reason, cure = self.cleaner.text(answer.reason), self.cleaner.text(answer.cure)
+        self.news.missing(name, reason, cure)
+        text = f"{name} is not ready: {reason}. {cure}"
         if options.strict(self.config):
             pytest.fail(text, pytrace=False)
         pytest.skip(text)
@@ -296,10 +303,10 @@ class BenchSession:
 
     def attach(self, item: pytest.Item, report: pytest.TestReport) -> None:
         """Hand what a test measured to whoever shows it, on its report: in this process or in xdist's controller."""
-        if not is_ours(item):
-            return
-        self._hide_secrets(report)
-        if report.when == "teardown":
+        ours = is_ours(item)
+        if ours or self.measuring is not None:  # the clients are closed in the teardown of the last test of all
+            self.cleaner.report(report, ours=ours)
+        if not ours or report.when == "teardown":
             return
         if report.when == "setup" and report.passed:
             return
@@ -313,24 +320,13 @@ class BenchSession:
             report.longrepr = "nothing was measured: `await sandbox_bench.measure(...)`"
         report.sandboxbench = payload  # type: ignore[attr-defined]
 
-    def _hide_secrets(self, report: pytest.TestReport) -> None:
-        """An adapter's exception, or what it printed, may hold its key."""
-        if self._secrets is None:
-            self._secrets = secrets_of(self.registry)
-        secrets, told = self._secrets, report.longrepr
-        if isinstance(told, tuple):
-            report.longrepr = (told[0], told[1], hide_values(told[2], secrets))
-        elif told is not None and (text := str(told)) != (hidden := hide_values(text, secrets)):
-            report.longrepr = hidden
-        report.sections = [(name, hide_values(text, secrets)) for name, text in report.sections]
-
     def receive(self, report: pytest.TestReport, payload: Mapping[str, Any]) -> None:
         """In the process that shows results: take a worker's samples in, and publish the test's series."""
         self._ran = self._ran or not report.skipped
         if hasattr(report, "node"):  # it came from a worker
             self.selected = max(self.selected, payload["selected"])
             if "rows" in payload:
-                self.absorb(payload["rows"].encode("ascii"))
+                self.absorb(payload["rows"].encode())
                 self.header = payload["header"]
         for key in payload.get("series", ()):
             series = self.results.get(key)

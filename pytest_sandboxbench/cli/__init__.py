@@ -16,6 +16,7 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -113,7 +114,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:
-        print(f"sandboxbench: {error}", file=sys.stderr)
+        from ..report.text import harmless
+
+        print(f"sandboxbench: {harmless(str(error), 2000)}", file=sys.stderr)
         return USAGE
     return status
 
@@ -154,9 +157,10 @@ def _status(answer: Preflight) -> str:
 
 def _preflights(names: Sequence[str]) -> list[tuple[str, str, Preflight]]:
     """Ask all at once, each in a thread of its own: one that blocks takes no time from the others."""
-    from ..measuring import ask
+    from ..load.preflight import ask, secrets_of
     from ..model import Preflight
     from ..providers.registry import Registry
+    from ..records.redaction import hide_values
 
     registry = Registry(Path.cwd())
     registry.check(names)
@@ -166,15 +170,17 @@ def _preflights(names: Sequence[str]) -> list[tuple[str, str, Preflight]]:
         try:
             answers[name] = asyncio.run(ask(registry, name))
         except UsageError as error:
-            answers[name] = error
+            answers[name] = UsageError(hide_values(str(error), secrets_of(registry)))
 
     chosen = list(names) or registry.names
     threads = [threading.Thread(target=question, args=(name,), daemon=True) for name in chosen]
-    for thread in threads:
-        thread.start()
-    ends = time.monotonic() + _PATIENCE_S
-    for thread in threads:
-        thread.join(max(0.0, ends - time.monotonic()))
+    # What an SDK prints, logs or warns of is no part of an answer, and may hold its key.
+    with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
+        for thread in threads:
+            thread.start()
+        ends = time.monotonic() + _PATIENCE_S
+        for thread in threads:
+            thread.join(max(0.0, ends - time.monotonic()))
     out = []
     for name in chosen:
         answer = answers.get(name) or Preflight(False, f"it did not answer within {_PATIENCE_S:g} s", "report it")
@@ -216,8 +222,8 @@ def _print_report(arguments: argparse.Namespace) -> int:
     missing = run.missing()
     if missing and not arguments.partial:
         print(
-            f"sandboxbench: {folder}: planned rows have no samples: {harmless('; '.join(missing), 2000)}. "
-            "--partial prints what there is",
+            f"sandboxbench: {harmless(str(folder), 1000)}: planned rows have no samples: "
+            f"{harmless('; '.join(missing), 2000)}. --partial prints what there is",
             file=sys.stderr,
         )
         return 1

@@ -51,7 +51,8 @@ class Registry:
     def __init__(self, root: Path | None, overrides: Iterable[tuple[str, str, str]] = ()) -> None:
         self._targets = dict(_OWN)
         for point in entry_points(group=GROUP):
-            self._targets[point.name] = point.value
+            if _NAME.fullmatch(point.name):  # another would be no part of a series' name, nor of a test's
+                self._targets[point.name] = point.value
         self._tables = _read_tables(root)
         self._overrides: dict[str, dict[str, str]] = {}
         for name, key, value in overrides:
