@@ -99,8 +99,9 @@ TRUTH = 'Capabilities(isolation="none", stream=False, network_off=False, labels=
         ("network_off=False, stream=False, pause=('frozen',)", "pause-paused_twice_is_paused"),
         ("network_off=False, stream=False, limits=frozenset({'memory_mib'})", "limits-memory_is_limited"),
         ("network_off=False, stream=False, limits=frozenset({'pids'})", "limits-processes_are_limited"),
+        ("network_off=False, stream=False, limits=frozenset({'vcpus'})", "limits-processors_are_limited"),
     ],
-    ids=["stream", "network_off", "one_shot", "pause", "memory_mib", "pids"],
+    ids=["stream", "network_off", "one_shot", "pause", "memory_mib", "pids", "vcpus"],
 )
 def test_what_is_declared_and_not_there_fails(declared: str, check: str, joined: Joined) -> None:
     """Each check finds the lie that it is there for, in a provider that refuses no limit it claims to set."""
