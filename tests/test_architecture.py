@@ -32,7 +32,8 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "load": CORE | {"facts", "ledger", "providers", "records", "stats", "workloads"},
     "budgets": CORE | {"records", "stats"},
     "baseline": CORE | {"facts", "records", "stats"},
-    "measuring": CORE | {"clearing", "facts", "ledger", "load", "providers", "reaping", "records", "stats", "workloads"},
+    "measuring": CORE
+    | {"clearing", "facts", "ledger", "load", "providers", "reaping", "records", "stats", "workloads"},
     "clearing": CORE | {"load"},
     "reaping": CORE | {"clearing", "ledger", "load", "providers", "records"},
     "compliance": CORE | {"ledger", "load", "providers", "records", "workloads"},

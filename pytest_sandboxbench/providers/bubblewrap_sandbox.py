@@ -68,9 +68,12 @@ class BubblewrapSandbox:
     def _gone(self, ended: Ended) -> bool:
         return ended.exit_code != 0 and not self._alive()
 
-    def _check(self, tried: str) -> None:
+    def _check_there(self, tried: str) -> None:
         if not self._alive():
             raise SandboxGone(tried, sandbox=self.ref.id, cure="create a new one")
+
+    def _check(self, tried: str) -> None:
+        self._check_there(tried)
         if self._paused is not None:
             raise Unsupported(f"{tried} while paused", sandbox=self.ref.id, cure="resume it first")
 
@@ -178,6 +181,7 @@ class BubblewrapSandbox:
         if kind not in ("frozen", "stopped") or (kind == "frozen" and freezer is None):
             cure = "this host lets us stop processes only" if kind == "frozen" else "it can be frozen or stopped"
             raise Unsupported(f"pause of kind {kind}", sandbox=self.ref.id, cure=cure)
+        self._check_there("pause")
         if self._paused == kind:
             return
         self._check("pause")

@@ -72,9 +72,12 @@ class NullSandbox:
             self._check(tried)
             yield
 
-    def _check(self, tried: str) -> None:
+    def _check_there(self, tried: str) -> None:
         if self._ended or not self._holder.alive():
             raise SandboxGone(tried, sandbox=self.ref.id, cure="create a new one")
+
+    def _check(self, tried: str) -> None:
+        self._check_there(tried)
         if self._paused:
             raise Unsupported(f"{tried} while paused", sandbox=self.ref.id, cure="resume it first")
 
@@ -133,9 +136,9 @@ class NullSandbox:
         if kind != "stopped":
             cure = "a bare process can only be stopped"
             raise Unsupported(f"pause of kind {kind}", sandbox=self.ref.id, cure=cure)
+        self._check_there("pause")
         if self._paused:
             return
-        self._check("pause")
         deadline = time.monotonic() + deadline_s
         try:
             stopped = await self._processes.call(lambda wake: self._stop(wake, deadline))

@@ -30,7 +30,8 @@ class Spool:
         try:
             if self._descriptor is None:
                 self.folder.mkdir(parents=True, exist_ok=True)
-                self._descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+                flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
+                self._descriptor = os.open(self.path, flags, 0o644)
             left = memoryview(text)
             while left:
                 left = left[os.write(self._descriptor, left) :]

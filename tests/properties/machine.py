@@ -289,11 +289,11 @@ class Lives(RuleBasedStateMachine):
         elif life.there and life.paused in (None, kind):
             self.call(act)
             life.paused = kind
-        elif life.paused is None:
+        elif not life.there:
             self.refused(act, SandboxGone)
         else:
-            # "Already paused is done": also in another way, or not; also where somebody has destroyed it since, or not.
-            with contextlib.suppress(Unsupported if life.there else SandboxGone):
+            # "Already paused is done": also in another way, or not.
+            with contextlib.suppress(Unsupported):
                 self.call(act)
 
     @rule(life=LIFE)

@@ -108,7 +108,8 @@ def test_destroyed_while_paused(owner: Owner, kind: PauseKind, cgroup: str, busy
         if running is not None:
             with pytest.raises(SandboxGone):
                 await running
-        for act in (sandbox.exec(["true"], deadline_s=D), sandbox.resume(deadline_s=D)):
+        again = sandbox.pause(kind=kind, deadline_s=D)
+        for act in (sandbox.exec(["true"], deadline_s=D), sandbox.resume(deadline_s=D), again):
             with pytest.raises(SandboxGone):
                 await act
 

@@ -245,6 +245,8 @@ def test_destroyed_while_paused_and_twice(owner: Owner) -> None:
             await sandbox.exec(["true"], deadline_s=D)
         with pytest.raises(SandboxGone):
             await sandbox.resume(deadline_s=D)
+        with pytest.raises(SandboxGone):
+            await sandbox.pause(kind="stopped", deadline_s=D)
 
     within(owner, act)
 
