@@ -271,6 +271,8 @@ class Book:
     age_s: float
     """Seconds since its last line."""
     made: Mapping[str, Made]
+    spoilt: bool = False
+    """It has lines, and says nothing: what its owner made is not known."""
 
 
 def books(folder: Path) -> list[Book]:
@@ -304,7 +306,8 @@ def _read(path: Path) -> Book | None:
             continue
     there = standing(owner)
     # The lock is proof of life wherever the process is; without it a process of that pid and start may be a fork.
-    return Book(path, owner, there if free or there == "elsewhere" else "alive", time.time() - found.st_mtime, made)
+    there = there if free or there == "elsewhere" else "alive"
+    return Book(path, owner, there, time.time() - found.st_mtime, made, spoilt=not made and b"\n" in text)
 
 
 def _take_in(made: dict[str, Made], line: Mapping[str, Any]) -> None:

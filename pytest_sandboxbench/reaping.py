@@ -239,7 +239,13 @@ async def reap_ledgers(
 
 async def _clear(book: Book, instances: _Instances, reaped: Reaped) -> bool:
     """Destroy all that a ledger leads to. True when nothing of it can be left."""
-    done = True
+    if book.spoilt:
+        run = book.owner.run_id
+        reaped.problems.append(
+            f"the ledger of run {run} cannot be read: {book.path}; look where it may have made something, "
+            f"then `sandboxbench reap --forget {run}`"
+        )
+    done = not book.spoilt
     for name, made in book.made.items():
         if not made.live and not made.unknown:
             continue
