@@ -43,9 +43,12 @@ def add_commands(commands: argparse._SubParsersAction[Any]) -> None:
 
 
 def _seconds(text: str) -> float:
-    value = float(text)
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
     if not 0 < value < 1e6:
-        raise ValueError(text)
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0; write for example 30")
     return value
 
 
