@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 from .fault import KINDS, run
 from .matrix import FAULTS, table
@@ -14,18 +15,21 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.faults", description=__doc__)
     parser.add_argument("-k", metavar="TEXT", default="", help="only faults with this in their name")
     parser.add_argument("--provider", choices=KINDS, action="append", help="only this one (default: all)")
+    parser.add_argument("-j", metavar="N", type=int, default=1, help="so many at once (default: 1)")
     parser.add_argument("-v", action="store_true", help="everything about what is wrong")
     arguments = parser.parse_args()
+    cells = [
+        (fault, kind)
+        for fault in FAULTS
+        if arguments.k.lower() in fault.name.lower() and (os.geteuid() == 0 or not fault.root_only)
+        for kind in fault.providers
+        if kind in (arguments.provider or KINDS)
+    ]
     results = []
-    for fault in FAULTS:
-        if arguments.k.lower() not in fault.name.lower() or (fault.root_only and os.geteuid() != 0):
-            continue
-        for kind in fault.providers:
-            if kind not in (arguments.provider or KINDS):
-                continue
-            result = run(fault, kind)
+    with ThreadPoolExecutor(arguments.j) as pool:
+        for result in pool.map(lambda cell: run(*cell), cells):
             results.append(result)
-            print(f"{kind}, {fault.name}: {'ok' if not result.wrong else 'WRONG'}", file=sys.stderr)
+            print(f"{result.kind}, {result.fault}: {'ok' if not result.wrong else 'WRONG'}", file=sys.stderr)
             if result.wrong and arguments.v:
                 print(result.wrong, file=sys.stderr)
     print(*table(results), sep="\n")

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from ..providers.conftest import bubblewrap_ready
 from .fault import Result
 from .matrix import table
+
+__all__ = ["bubblewrap_ready"]  # a fixture
 
 RESULTS = pytest.StashKey[list[Result]]()
 

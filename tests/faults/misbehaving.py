@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from .case import SUBJECT, Case, Ended
-from .fault import KINDS, Fault
+from .fault import Fault
 
 __all__ = ["FAULTS"]
 
@@ -65,7 +65,7 @@ def hanging(operation: str) -> Fault:
         act,
         0 if operation in NO_FAILURE else 1,
         cleaned="next run" if operation == "destroy" else "itself",
-        fast=("null",) if operation in ("create", "destroy") else (),
+        fast=("null",) if operation == "round_trip" else (),
     )
 
 
@@ -78,7 +78,7 @@ def raising(operation: str) -> Fault:
         act,
         0 if operation in NO_FAILURE else 1,
         cleaned="next run" if operation == "destroy" else "itself",
-        fast=("fake",) if operation == "create" else (),
+        fast=("fake",) if operation == "resume" else (),
     )
 
 
@@ -100,6 +100,27 @@ def interrupting(operation: str) -> Fault:
     )
 
 
+def in_a_fixture(operation: str) -> Fault:
+    """Outside of a block there is no supervisor of lanes."""
+
+    def act(case: Case) -> Ended:
+        case.configure({what: {"at": operation, "what": what} for what in HANGS} | {SUBJECT: {}})
+        ended = case.run(
+            f"--sandbox-provider={','.join(HANGS)},{SUBJECT}", "-k", "test_fixture or test_other", "--sandbox-timeout=1"
+        )
+        assert case.marks("other") == 1, f"another test did not run: {ended.text[-6000:]}"
+        assert f"{len(HANGS)} failed" in ended.text or f"{len(HANGS)} error" in ended.text, ended.text[-6000:]
+        return ended
+
+    return Fault(
+        f"{operation} of a fixture's sandbox hangs",
+        act,
+        1,
+        cleaned="next run" if operation == "destroy" else "itself",
+        records=False,
+    )
+
+
 def late(case: Case) -> Ended:
     """The create times out on our side after 1 s; the sandbox comes to life after 1.5 s, or after 2.5 s."""
     case.configure({SUBJECT: {"at": "create", "what": "late:1.5", "good": 1}})
@@ -114,7 +135,8 @@ def each(make: Callable[[str], Fault], but: Sequence[str] = ()) -> list[Fault]:
 
 FAULTS = (
     *each(hanging, but=("factory", "phases", "ref", "capabilities")),
-    Fault("a create that times out comes late", late, 1, providers=KINDS, fast=("null",)),
+    *map(in_a_fixture, ("create", "exec", "destroy")),
+    Fault("a create that times out comes late", late, 1, fast=("fake",)),
     *each(raising),
     *each(interrupting, but=("phases", "ref", "capabilities", "factory")),
 )

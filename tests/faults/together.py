@@ -108,7 +108,7 @@ def reap_beside_a_run(case: Case) -> Ended:
 
 FAULTS = (
     Fault("-n 2: the worker is killed", worker_is_killed, 2),
-    Fault("-n 2: the controller is killed", controller_is_killed, -9, fast=("null",)),
+    Fault("-n 2: the controller is killed", controller_is_killed, -9),
     Fault("-n 2: Ctrl-C, the controller only", only_the_controller(signal.SIGINT), 2),
     Fault("-n 2: Ctrl-C at a terminal", everybody, 2),
     Fault("-n 2: SIGTERM, the controller only", only_the_controller(signal.SIGTERM), 143),
