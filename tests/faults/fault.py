@@ -53,7 +53,7 @@ class Result:
 
 _BUSY = "did not answer within 1 s"
 """A preflight has a second; on a machine that is busy with other things a good provider may need more."""
-_TRIES = 3
+_TRIES = 6
 
 
 def run(fault: Fault, kind: str) -> Result:
@@ -71,6 +71,7 @@ def run(fault: Fault, kind: str) -> Result:
             shutil.rmtree(folder, ignore_errors=True)
         if _BUSY not in wrong:
             break
+        time.sleep(2)
     return Result(fault.name, kind, wrong, time.monotonic() - begin)
 
 
