@@ -3,13 +3,15 @@
 Settings: ``inner`` is the kind inside and gets all further settings; ``at`` the operation, ``what`` happens there:
 ``hang`` (until cancelled), ``swallow`` (hangs and swallows the cancellation), ``block`` (the event loop),
 ``late:SECONDS`` (create: never returns, the sandbox comes to life that much later), ``raise:NAME``. ``good`` calls go
-well before. While the file ``off`` exists, all is well. Each begun and each ended call is a line in the file ``log``.
+well before; while the file ``off`` exists, all do. ``labels=false``: it declares none. Each begun and each ended call is
+a line in the file ``log``.
 """
 
 from __future__ import annotations
 
 import asyncio
 import builtins
+import dataclasses
 import time
 from collections import Counter
 from collections.abc import Mapping
@@ -139,15 +141,17 @@ class FaultySandbox:
 
 
 class FaultyProvider:
-    def __init__(self, name: str, inner: Any, faults: Faults) -> None:
+    def __init__(self, name: str, inner: Any, faults: Faults, *, labels: bool) -> None:
         self.name = name
+        self._labels = labels
         self._inner = inner
         self._faults = faults
 
     @property
     def capabilities(self) -> Any:
         self._faults.now("capabilities")
-        return self._inner.capabilities
+        can = self._inner.capabilities
+        return can if self._labels else dataclasses.replace(can, labels=False)
 
     async def preflight(self) -> Any:
         await self._faults.first("preflight")
@@ -194,4 +198,5 @@ def factory(name: str, options: Mapping[str, Any]) -> FaultyProvider:
     inner, at, what = str(rest.pop("inner")), str(rest.pop("at", "")), str(rest.pop("what", ""))
     faults = Faults(at, what, int(rest.pop("good", 0)), str(rest.pop("off")), str(rest.pop("log")))
     faults.now("factory")
-    return FaultyProvider(name, import_module(INNER[inner]).factory(name, rest), faults)
+    labels = str(rest.pop("labels", "true")) == "true"
+    return FaultyProvider(name, import_module(INNER[inner]).factory(name, rest), faults, labels=labels)

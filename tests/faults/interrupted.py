@@ -61,6 +61,14 @@ def killed_before_the_next_run(stage: str) -> Fault:
     )
 
 
+def killed_without_labels(case: Case) -> Ended:
+    """Only the ids in the ledger lead to what is left."""
+    case.configure({SUBJECT: {"at": "", "labels": "false"}})
+    process = paused(case)
+    process.kill()
+    return case.end(process)
+
+
 def interrupted_twice(case: Case) -> Ended:
     """The second one while a destroy hangs means: now."""
     case.configure({SUBJECT: {"at": "destroy", "what": "hang", "good": 3}})
@@ -108,4 +116,11 @@ FAULTS = (
     signalled(signal.SIGKILL, "paused"),
     killed_before_the_next_run("working"),
     killed_before_the_next_run("paused"),
+    Fault(
+        "SIGKILL while paused, no labels, then a run",
+        killed_without_labels,
+        -9,
+        cleaned="next run",
+        providers=("bubblewrap", "null"),
+    ),
 )

@@ -60,6 +60,15 @@ def unwritable_state(case: Case) -> Ended:
     return case.run(*FEW)
 
 
+def unwritable_state_without_labels(case: Case) -> Ended:
+    """Nothing would lead to what it makes: it makes nothing."""
+    case.configure({SUBJECT: {"at": "", "labels": "false"}})
+    ended = unwritable_state(case)
+    assert not case.logged("create made"), "it made a sandbox"
+    assert case.marks("other") == 1
+    return ended
+
+
 def writable_by_others(case: Case) -> Ended:
     ledger = case.root / "state" / "sandboxbench" / "ledger"
     ledger.mkdir(parents=True)
@@ -133,6 +142,14 @@ FAULTS = (
     Fault("full disk for the ledger", full_for_the_ledger, 0, root_only=True, says=NOT_ALL),
     Fault("every file stops growing", full_from_the_middle_on, 0, says="File too large"),
     Fault("no folder for the ledger", unwritable_state, 0, says="the ledger cannot be written", fast=("null",)),
+    Fault(
+        "no folder for the ledger, and no labels",
+        unwritable_state_without_labels,
+        1,
+        records=False,
+        providers=("bubblewrap", "null"),
+        says="without it nothing would lead to a sandbox that a kill leaves",
+    ),
     Fault("others may write the ledger", writable_by_others, 0, says="is not a folder that only user"),
     Fault("the reader of the output is gone", reader_gone, 1, pytests_own=True),
     Fault("output to /dev/full", dev_full, 1, records=False, pytests_own=True),
