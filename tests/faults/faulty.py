@@ -3,8 +3,8 @@
 Settings: ``inner`` is the kind inside and gets all further settings; ``at`` the operation, ``what`` happens there:
 ``hang`` (until cancelled), ``swallow`` (hangs and swallows the cancellation), ``block`` (the event loop),
 ``late:SECONDS`` (create: never returns, the sandbox comes to life that much later), ``raise:NAME``. ``good`` calls go
-well before; while the file ``off`` exists, all do. ``labels=false``: it declares none. Each begun and each ended call is
-a line in the file ``log``.
+well before; while the file ``off`` exists, all do. ``labels=false``: it declares none. Each begun and each ended call
+is a line in the file ``log``.
 """
 
 from __future__ import annotations
