@@ -25,7 +25,7 @@ def is_own(path: Path) -> bool:
 
 
 def stray_cgroups() -> set[str]:
-    """Groups of sandboxes that have no folder (any more): others may run sandboxes at the same time."""
+    """Groups in which nothing runs, of sandboxes that have no folder (any more): others may run some at the same time."""
     found: set[str] = set()
     live = {path.name.rpartition("~")[2] for path in Path("/var/tmp").glob("sandboxbench-*/*/*~*")}
     for line in Path("/proc/self/mountinfo").read_text().splitlines() if sys.platform == "linux" else []:
@@ -33,7 +33,14 @@ def stray_cgroups() -> set[str]:
             root = Path(line.split()[4])
             names = {str(path): path.name.partition("-")[2] for path in root.rglob("sandboxbench-*") if is_own(path)}
             found.update(path for path, name in names.items() if name not in live and not name.startswith("probe"))
-    return found
+    return {path for path in found if is_empty(Path(path))}
+
+
+def is_empty(group: Path) -> bool:
+    try:
+        return not (group / "cgroup.procs").read_text()
+    except OSError:
+        return False
 
 
 @pytest.fixture
@@ -49,10 +56,12 @@ def owner() -> Iterator[Owner]:
     assert not processes, "processes"
     folders = [str(path) for path in Path("/var/tmp").glob("sandboxbench-*/*/*") if owner.run_id in path.name]
     assert not folders
-    if left := stray_cgroups() - strays:
-        # Somebody else's may be just about to get its folder.
-        time.sleep(0.5)
-        assert not left & stray_cgroups(), "cgroups"
+    left = stray_cgroups() - strays
+    # Somebody else's may be just about to get its folder, or to go.
+    deadline = time.monotonic() + 5
+    while left := left & stray_cgroups():
+        assert time.monotonic() < deadline, f"cgroups {left}"
+        time.sleep(0.1)
 
 
 @pytest.fixture(scope="session")
