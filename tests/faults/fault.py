@@ -38,7 +38,8 @@ class Fault:
     fast: tuple[str, ...] = ()
     says: str = ""
     """What the run must have printed."""
-    root_only: bool = False
+    lacks: Callable[[], str] = lambda: ""
+    """Why it cannot be done on this host."""
     pytests_own: bool = False
     """It is pytest that fails; what it prints then is its own."""
 

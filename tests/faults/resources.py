@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import resource
+import secrets
 import shlex
 import signal
 import sys
+import time
 from pathlib import Path
 
 import pytest_sandboxbench.providers.bubblewrap_host as bubblewrap_host
@@ -15,7 +18,16 @@ from .fault import Fault
 
 __all__ = ["FAULTS"]
 
+PIDS = Path("/sys/fs/cgroup/pids")
 FEW = ("-k", "test_lives or test_other", "--sandbox-samples=5")
+
+
+def no_root() -> str:
+    return "" if os.geteuid() == 0 else "only root may mount a small disk"
+
+
+def no_pids() -> str:
+    return "" if PIDS.is_dir() and os.access(PIDS, os.W_OK) else f"cannot make a group in {PIDS}"
 
 
 def on_a_small_disk(case: Case, folder: str, size: str, *arguments: str, full: bool = False) -> Ended:
@@ -111,6 +123,34 @@ def few_descriptors(case: Case) -> Ended:
     return case.run("-k", "test_lives", "--sandbox-samples=2", "--sandbox-concurrency=40", before=limit)
 
 
+def few_processes(case: Case) -> Ended:
+    """A cgroup counts the harness's threads, too: it can start some of its lanes."""
+    group = PIDS / f"faults-{secrets.token_hex(4)}"
+    group.mkdir()
+    try:
+        (group / "pids.max").write_text("25")
+        arguments = ("-k", "test_lives or test_other", "--sandbox-samples=2", "--sandbox-concurrency=20")
+        ended = case.run(*arguments, before=lambda: (group / "cgroup.procs").write_text("0"))
+        assert case.marks("other") == 1, ended.text
+        left = case.host.settled(case.runs)  # what is left would keep the group
+        assert not left, f"left on the host: {'; '.join(left)}"
+        return ended
+    finally:
+        remove_soon(group)
+
+
+def remove_soon(group: Path) -> None:
+    """Zombies that the first process of the host has not reaped yet keep a group."""
+    until = time.monotonic() + 10
+    while True:
+        try:
+            return group.rmdir()
+        except OSError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.05)
+
+
 def a_bwrap_that_hangs(case: Case) -> Ended:
     """It answers until the fourth sandbox, and then no more."""
     real = bubblewrap_host.find_bwrap(None)
@@ -138,8 +178,8 @@ def a_stubborn_command(case: Case) -> Ended:
 NOT_ALL = f"  {SUBJECT}"
 
 FAULTS = (
-    Fault("full disk for the records", full_for_the_records, 0, records=False, says="No space left", root_only=True),
-    Fault("full disk for the ledger", full_for_the_ledger, 0, root_only=True, says=NOT_ALL),
+    Fault("full disk for the records", full_for_the_records, 0, records=False, says="No space left", lacks=no_root),
+    Fault("full disk for the ledger", full_for_the_ledger, 0, lacks=no_root, says=NOT_ALL),
     Fault("every file stops growing", full_from_the_middle_on, 0, says="File too large"),
     Fault("no folder for the ledger", unwritable_state, 0, says="the ledger cannot be written", fast=("null",)),
     Fault(
@@ -155,6 +195,14 @@ FAULTS = (
     Fault("output to /dev/full", dev_full, 1, records=False, pytests_own=True),
     Fault("no standard output (>&-)", no_stdout, 1, records=False, pytests_own=True),
     Fault("out of file descriptors", few_descriptors, 1, providers=("bubblewrap", "null"), records=False),
+    Fault(
+        "out of processes and threads",
+        few_processes,
+        1,
+        providers=("bubblewrap", "null"),
+        records=False,
+        lacks=no_pids,
+    ),
     Fault("a bwrap that hangs", a_bwrap_that_hangs, 1, providers=("bubblewrap",), says="timeout"),
     Fault("a command that ignores signals", a_stubborn_command, 1, providers=("bubblewrap", "null")),
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 
 import pytest
@@ -18,14 +17,14 @@ def cells() -> list[object]:
     for fault in FAULTS:
         for kind in fault.providers:
             marks = [] if kind in fault.fast else [pytest.mark.full]
-            if fault.root_only:
-                marks.append(pytest.mark.skipif(os.geteuid() != 0, reason="mounts a small disk"))
             found.append(pytest.param(fault, kind, id=f"{kind}-{fault.name}", marks=marks))
     return found
 
 
 @pytest.mark.parametrize(("fault", "kind"), cells())
 def test_fault(fault: Fault, kind: str, results: list[Result], request: pytest.FixtureRequest) -> None:
+    if lacks := fault.lacks():
+        pytest.skip(lacks)
     if kind == "bubblewrap":
         request.getfixturevalue("bubblewrap_ready")
     result = run(fault, kind)
