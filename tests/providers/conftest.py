@@ -25,7 +25,7 @@ def is_own(path: Path) -> bool:
 
 
 def stray_cgroups() -> set[str]:
-    """Groups in which nothing runs, of sandboxes that have no folder (any more): others may run some at the same time."""
+    """Empty groups of sandboxes that have no folder (any more): others may run some at the same time."""
     found: set[str] = set()
     live = {path.name.rpartition("~")[2] for path in Path("/var/tmp").glob("sandboxbench-*/*/*~*")}
     for line in Path("/proc/self/mountinfo").read_text().splitlines() if sys.platform == "linux" else []:
