@@ -13,6 +13,7 @@ from typing import Any, Literal
 __all__ = [
     "Capabilities",
     "ExecResult",
+    "Isolation",
     "Output",
     "Owner",
     "PauseKind",
@@ -32,6 +33,9 @@ PauseKind = Literal["frozen", "stopped", "memory", "filesystem"]
 ``memory``      memory and disk went to a checkpoint; the host's memory is free again
 ``filesystem``  only the disk is kept: a resume is a new boot
 """
+
+Isolation = Literal["none", "namespaces", "container", "gvisor", "microvm", "hosted", "scripted"]
+"""What stands between a guest and the host; a word for the kind, not for how well it is done."""
 
 _EMPTY: Mapping[str, Any] = MappingProxyType({})
 
@@ -130,10 +134,9 @@ class SpanDeclaration:
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What a provider can do here and now, as data.
+    """What a provider can do here and now, as data. What is not declared is not promised.
 
-    ``isolation``  what stands between the guest and the host: ``none``, ``namespaces``, ``container``,
-                   ``gvisor``, ``microvm``, ``hosted``, ``scripted``
+    ``isolation``  what stands between the guest and the host
     ``pause``      the kinds it can do, the one it uses first; empty for none
     ``shell``      the guest has a POSIX shell and its usual commands (``sleep``, ``cat``, ``kill``, ``tr``, ...)
     ``limits``     of ``vcpus``, ``memory_mib``, ``pids``: those that it enforces
@@ -142,15 +145,15 @@ class Capabilities:
     ``max_live``   how many sandboxes may exist at once, where the provider has such a limit
     """
 
-    isolation: str
+    isolation: Isolation
     pause: tuple[PauseKind, ...] = ()
     exec: bool = True
-    stream: bool = True
-    files: bool = True
+    stream: bool = False
+    files: bool = False
     one_shot: bool = False
     shell: bool = True
     limits: frozenset[str] = frozenset()
-    network_off: bool = True
+    network_off: bool = False
     labels: bool = False
     hosted: bool = False
     max_live: int | None = None

@@ -10,12 +10,14 @@ from __future__ import annotations
 import asyncio
 import signal
 import time
+import traceback
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager
+from pathlib import Path, PurePath
 from typing import Any, TypeVar
 
 from ..clock import NS_PER_S, now_ns
-from ..errors import OperationTimeout, SandboxError
+from ..errors import OperationTimeout, SandboxbenchError, SandboxError
 from .watchdog import LoopBlocked
 
 __all__ = ["GRACE_S", "Guard", "Pulse", "bounded", "describe", "forget", "outcome", "tamed"]
@@ -25,6 +27,9 @@ GRACE_S = 0.1
 
 _STOPS_S = 1.0
 """How long an interrupted call gets to clean up, where nothing else is waited for."""
+
+_PACKAGE = str(Path(__file__).resolve().parents[1])
+_STDLIB = str(Path(asyncio.__file__).resolve().parents[1])
 
 T = TypeVar("T")
 
@@ -225,9 +230,28 @@ def _silence(task: asyncio.Task[Any]) -> None:
 
 
 def describe(error: BaseException) -> str:
-    """An error as one line for records: the project's own say it all, foreign ones get their type in front."""
-    text = _text(error) if isinstance(error, SandboxError) else f"{type(error).__name__}: {_text(error)}"
+    """An error as one line for records: the project's own say it all, foreign ones get their type and place."""
+    if isinstance(error, SandboxbenchError):
+        text = _text(error)
+    else:
+        text = f"{type(error).__name__}: {_text(error)[:1800]}{_place(error)}"
     return " ".join(text.split())[:2000].encode(errors="backslashreplace").decode()
+
+
+def _place(error: BaseException) -> str:
+    """How far it had come in the file of somebody's adapter or bench that we called: not in an SDK below it."""
+    called, line = "", 0
+    for frame, at in traceback.walk_tb(error.__traceback__):
+        file = frame.f_code.co_filename
+        if called in ("", file) and not _is_ours_or_pythons(file):
+            called, line = file, at
+    return f" ({PurePath(called).name}, line {line})" if called else ""
+
+
+def _is_ours_or_pythons(file: str) -> bool:
+    if file.startswith((_PACKAGE, "<")):
+        return True
+    return file.startswith(_STDLIB) and not {"site-packages", "dist-packages"} & {*PurePath(file).parts}
 
 
 def _text(error: BaseException) -> str:

@@ -54,7 +54,8 @@ async def _ask_untold(registry: Registry, name: str) -> tuple[Preflight, Provide
     except UsageError:
         raise
     except Exception as error:
-        return Preflight(False, f"it cannot be loaded: {describe(error)}", "reinstall the package that brings it"), None
+        cure = f"its entry point is {registry.kind(name)} = {registry.target(name)}: mend it, or install what it lacks"
+        return Preflight(False, f"it cannot be loaded: {describe(error)}", cure), None
     watchdog = Watchdog()
     try:
         with watchdog.watching():
@@ -66,4 +67,6 @@ async def _ask_untold(registry: Registry, name: str) -> tuple[Preflight, Provide
     except OperationTimeout:
         return Preflight(False, f"it did not answer within {PREFLIGHT_S:g} s", "see `sandboxbench doctor`"), provider
     except Exception as error:
-        return Preflight(False, describe(error), "a preflight must not raise: report it to its author"), provider
+        return Preflight(
+            False, describe(error), "a preflight returns what is missing and raises nothing: report it to its author"
+        ), provider

@@ -97,6 +97,9 @@ class BubblewrapProvider:
         return Capabilities(
             isolation="namespaces",
             pause=("frozen", "stopped") if "freezer" in self._cgroups.places else ("stopped",),
+            stream=True,
+            files=True,
+            network_off=True,
             one_shot=True,
             limits=self._cgroups.limits,
             labels=True,

@@ -124,6 +124,9 @@ def read_plan(name: str, options: Mapping[str, Any]) -> Plan:
     capabilities = Capabilities(
         isolation="scripted",
         pause=cast("tuple[PauseKind, ...]", pauses),
+        stream=True,
+        files=True,
+        network_off=True,
         one_shot=s.one_shot,
         shell=False,
         limits=frozenset(limits),

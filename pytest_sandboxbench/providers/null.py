@@ -113,8 +113,9 @@ class NullProvider:
         self.capabilities = Capabilities(
             isolation="none",
             pause=("stopped",) if stoppable else (),
+            stream=True,
+            files=True,
             one_shot=True,
-            network_off=False,
             labels=stoppable,
             spans=_SPANS,
         )

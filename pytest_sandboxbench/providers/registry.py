@@ -83,6 +83,10 @@ class Registry:
             )
         return kind
 
+    def target(self, name: str) -> str:
+        """What makes an instance, as its entry point names it: ``module:attribute``."""
+        return self._targets[self.kind(name)]
+
     def check(self, names: Sequence[str]) -> None:
         """``UsageError`` for a name that is not there or given twice."""
         for name in names:
@@ -123,8 +127,7 @@ class Registry:
 
     def make(self, name: str) -> Provider:
         """Build an instance. ``UsageError`` for settings that its kind does not have."""
-        target = self._targets[self.kind(name)]
-        module, _, attribute = target.partition(":")
+        module, _, attribute = self.target(name).partition(":")
         factory: ProviderFactory = getattr(import_module(module), attribute)
         return factory(name, {k: v for k, v in self.options(name).items() if k not in _SPEC})
 

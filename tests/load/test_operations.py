@@ -187,12 +187,12 @@ def test_operations_and_scenarios_by_name() -> None:
 
 
 def test_what_a_provider_lacks_is_said() -> None:
-    bare = Capabilities("none", exec=False, files=False)
+    bare = Capabilities("none", exec=False)
     assert SCENARIOS["pause"].lacks(bare) == "cannot pause"
     assert SCENARIOS["files"].lacks(bare) == "has no files API"
     assert SCENARIOS["exec"].lacks(bare) == "runs one command per sandbox only"
     assert SCENARIOS["cold_run"].lacks(bare) == ""
-    able = Capabilities("none", pause=("memory",))
+    able = Capabilities("none", pause=("memory",), files=True)
     assert not any(scenario.lacks(able) for scenario in SCENARIOS.values())
 
 

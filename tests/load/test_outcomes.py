@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
+from pathlib import Path
 
 import pytest
 
-from pytest_sandboxbench.errors import ExecFailed, OperationTimeout, Rejected, TransportLost
+from pytest_sandboxbench.errors import ExecFailed, OperationTimeout, Rejected, TransportLost, UsageError
 from pytest_sandboxbench.load.deadlines import describe, outcome
 from pytest_sandboxbench.load.lanes import Lane
 from pytest_sandboxbench.load.operations import SCENARIOS
@@ -152,7 +154,7 @@ def test_variants_of_block_and_region_stand_in_one_order() -> None:
 def test_errors_are_one_line_of_bounded_length_that_can_be_written() -> None:
     assert describe(ExecFailed("exec", said="a\nb\r\n\tc")) == "exec failed: a b c"
     assert describe(ValueError("x")) == "ValueError: x"
-    assert len(describe(ValueError("x" * 10_000))) == 2000
+    assert len(describe(ValueError("x" * 10_000))) == len("ValueError: ") + 1800
     assert describe(OSError("\udcff")).encode() == b"OSError: \\udcff"
     assert describe(TransportLost("exec", sandbox="s", after_s=0.5)) == "exec on s lost its connection after 0.5 s"
 
@@ -206,3 +208,15 @@ def test_the_interruption_of_a_create_leaves_nothing() -> None:
     asyncio.run(main())
     assert provider.live == ()
     assert notes.samples == []
+
+
+def test_an_error_of_somebody_elses_code_says_how_far_it_had_come() -> None:
+    """In the file that we called, not in what that called: the adapter's author looks there."""
+    try:
+        json.loads("{")
+    except ValueError as error:
+        told = describe(error)
+    line = told.rpartition("line ")[2].rstrip(")")
+    assert told.endswith(f"(test_outcomes.py, line {line})")
+    assert "json.loads(" in Path(__file__).read_text().splitlines()[int(line) - 1]
+    assert describe(UsageError("no such setting")) == "no such setting"

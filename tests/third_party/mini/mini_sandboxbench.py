@@ -104,7 +104,7 @@ class MiniSandbox:
 
 
 class Mini:
-    capabilities = Capabilities(isolation="none", stream=False, network_off=False, labels=True)
+    capabilities = Capabilities(isolation="none", files=True, labels=True)
 
     def __init__(self, name: str, settings: Settings) -> None:
         self.name, self.root = name, Path(settings.root)
