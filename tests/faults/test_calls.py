@@ -93,7 +93,9 @@ CALLS: dict[str, Callable[[GuardedProvider], Awaitable[object]]] = {
 }
 
 
-@pytest.mark.parametrize("operation", CALLS)
+@pytest.mark.parametrize(
+    "operation", ["create", *(pytest.param(other, marks=pytest.mark.full) for other in ("round_trip", "run_once"))]
+)
 def test_a_call_that_swallows_its_cancellation_is_left_behind(operation: str) -> None:
     async def main() -> float:
         provider = guarded(0.2, **{operation: "swallow:3"})
