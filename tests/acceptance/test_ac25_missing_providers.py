@@ -54,8 +54,8 @@ MISSING = [
     ),
     ("fake", ["--sandbox-option=fake.preflight=hang"], "it did not answer within 1 s", "sandboxbench doctor"),
     ("fake", ["--sandbox-option=fake.preflight=raise:OSError"], "scripted bug of fake in preflight", "report it"),
-    ("no-sdk", [], "No module named 'sdk_that_nobody_has'", "reinstall the package that brings it"),
-    ("not-there", [], "No module named 'nowhere'", "reinstall the package that brings it"),
+    ("no-sdk", [], "No module named 'sdk_that_nobody_has'", "or install what it lacks"),
+    ("not-there", [], "No module named 'nowhere'", "or install what it lacks"),
     ("no-key", [], "no key: CLOUD_API_KEY is not set", "export CLOUD_API_KEY=..."),
     ("refused", [], "the SDK is not installed", 'pip install "pytest-sandboxbench[cloud]"'),
 ]

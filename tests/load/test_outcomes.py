@@ -212,10 +212,9 @@ def test_the_interruption_of_a_create_leaves_nothing() -> None:
 
 def test_an_error_of_somebody_elses_code_says_how_far_it_had_come() -> None:
     """In the file that we called, not in what that called: the adapter's author looks there."""
-    try:
+    with pytest.raises(ValueError, match="Expecting") as caught:
         json.loads("{")
-    except ValueError as error:
-        told = describe(error)
+    told = describe(caught.value)
     line = told.rpartition("line ")[2].rstrip(")")
     assert told.endswith(f"(test_outcomes.py, line {line})")
     assert "json.loads(" in Path(__file__).read_text().splitlines()[int(line) - 1]
