@@ -88,6 +88,8 @@ class BubblewrapSandbox:
         bulk: bool = False,
     ) -> Command:
         self._check(tried)
+        if not argv:  # without a command nsenter would start a shell
+            raise ExecFailed(tried, sandbox=self.ref.id, said="argv is empty: there is no command")
         token = exec_token(self.ref.id)
         return Command(
             self._lines.enter(self._holder.pid, argv, cwd=cwd, network=self._network, joins=self._limits.joins),

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import operator
+import posixpath
 import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
@@ -97,7 +98,7 @@ class Guest:
             "echo": lambda: _ok(" ".join(args) + "\n"),
             "cat": lambda: self._cat(args, stdin),
             "sleep": lambda: self._sleep(args),
-            "pwd": lambda: _ok((cwd or "/") + "\n"),
+            "pwd": lambda: _ok(posixpath.join("/", cwd or "") + "\n"),
             "printenv": lambda: self._printenv(args, environment),
             "mkdir": lambda: _ok(),
             "rm": lambda: self._rm(args),

@@ -150,6 +150,8 @@ class FakeSandbox:
     ) -> ExecResult:
         if step.word == "exit":
             return ExecResult(int(step.text), b"", b"")
+        if not argv:
+            raise ExecFailed(call.tried, **call.about("argv is empty", "name a command"))
         ran = self._guest.run(argv, stdin, cwd, env)
         left_s = deadline_s - (loop_ns() - call.start_ns) / NS_PER_S
         if ran.lasts_s > left_s:

@@ -52,6 +52,8 @@ class NullSandbox:
     def _command(self, argv: Sequence[str], stdin: bytes, cwd: str | None, env: Mapping[str, str] | None) -> Command:
         tried = f"exec {list(argv)}"
         self._check(tried)
+        if not argv:
+            raise ExecFailed(tried, sandbox=self.ref.id, said="argv is empty: there is no command")
         token = exec_token(self.ref.id)
         return Command(
             argv,

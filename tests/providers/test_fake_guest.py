@@ -49,7 +49,6 @@ from .scripted import create, failure, fake, on_virtual_clock, pausable, run, se
         (["sh", "-c", "'"], b"", 2, b""),
         (["sh", "-c", "nope"], b"", 127, b""),
         (["nope"], b"", 127, b""),
-        ([], b"", 127, b""),
         (["node"], b"", 0, b"v22\n"),
         (["pip", "install", "x"], b"", 0, b""),
     ],
