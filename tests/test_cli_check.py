@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from pytest_sandboxbench.compliance.check import Check, brief
 from pytest_sandboxbench.compliance.checks import CHECKS
 from pytest_sandboxbench.compliance.run import Verdict
 from pytest_sandboxbench.errors import ProviderMissing
@@ -69,6 +71,55 @@ def test_it_stops_at_the_first_failure_where_asked(capsys: pytest.CaptureFixture
     lines = card(capsys, 1, "fake", "-x", "-k", "files", "--option", "write_file=error:no disk")
     assert sum(line.startswith("FAILED") for line in lines) == 1
     assert lines[-1].startswith("fake: stopped at a failure after 2 of ")
+
+
+def test_what_many_checks_failed_with_is_said_once(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = card(capsys, 1, "fake", "-k", "exec-stdin", "-k", "exec-env_is", "--option", "exec=2x0,gone")
+    assert sum(line.startswith("FAILED") for line in lines) == 3
+    assert sum(line.startswith("  came ") for line in lines) == 1
+    assert not any(line.startswith("  promise") for line in lines)
+    assert any(
+        line.startswith("  came     3 checks failed with the same error, SandboxGone; the first") for line in lines
+    )
+
+
+@pytest.mark.parametrize(
+    ("said", "same"),
+    [
+        (("KeyError: 'a' (unshare.py, line 8)", "x raised KeyError: 'b' (unshare.py, line 8)"), "exception; the first"),
+        (("no daemon", "no daemon"), "words: no daemon"),
+        (("KeyError: 'a' (unshare.py, line 8)", "KeyError: 'a' (unshare.py, line 9)"), ""),
+        (("no daemon", "no disk"), ""),
+    ],
+    ids=str,
+)
+def test_what_is_the_same(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, said: tuple[str, ...], same: str
+) -> None:
+    left = list(said)
+
+    async def failed(_registry: object, _name: str, check: Check, _timeout_s: float) -> Verdict:
+        return Verdict(check, "failed", left.pop(0), 0.0)
+
+    monkeypatch.setattr("pytest_sandboxbench.cli.check.run_check", failed)
+    text = "\n".join(card(capsys, 1, "fake", "-k", "idempotent", "-k", "never_was"))
+    assert text.count("FAILED") == 2
+    assert text.count("  came ") == (1 if same else 2)
+    assert f"2 checks failed with the same {same}" in text or not same
+
+
+def test_what_differs_is_said_of_each(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = card(capsys, 1, "fake", "-k", "writing_again", "-k", "a_folder", "--option", "write_file=error:no disk")
+    assert sum(line.startswith("  promise") for line in lines) == 2
+
+
+def test_a_long_script_is_cut_in_its_middle() -> None:
+    script = f"echo begins; {'x' * 300}; echo ends"
+    for said in (f"exec {['sh', '-c', script]} failed", f"exec {['sh', '-c', script + chr(39)]} failed"):
+        short = brief(said)
+        assert len(short) < 160
+        assert re.search(r"'sh', '-c', .echo begins; x+ \.\.\. x+; echo ends.*\] failed", short), short
+    assert brief(f"exec {['sh', '-c', 'exit 3']} failed") == "exec ['sh', '-c', 'exit 3'] failed"
 
 
 def test_what_is_left_out_says_why(capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,6 +28,9 @@ _POWERS = {
 }
 _LIMITS = ("vcpus", "memory_mib", "pids")
 _LABEL = 11
+_PLACE = re.compile(r" \(([^()]+, line \d+)\)")
+"""The end of what is said of an exception that is none of ours."""
+_GONE = "found the sandbox gone"
 _NUMBERS = len("  passed  failed  left out  ")
 
 
@@ -76,7 +80,7 @@ class Card:
         can = self.can
         powers = [said for name, said in _POWERS.items() if getattr(can, name)]
         rows = {
-            "isolation": can.isolation + (", hosted" if can.hosted else ""),
+            "isolation": str(can.isolation) + (", hosted" if can.hosted else ""),
             "can": _list(powers),
             "cannot": _list([said for name, said in _POWERS.items() if not getattr(can, name)]),
             "pauses": _list(can.pause),
@@ -99,10 +103,19 @@ class Card:
         yield Line("")
 
     def _failures(self, width: int) -> Iterator[Line]:
+        alike: dict[tuple[str, str], list[Verdict]] = {}
         for verdict in self.failed:
-            yield Line(clip(f"FAILED  {verdict.check}", width), "bad")
-            yield from _row("  promise", verdict.check.about, width)
-            yield from _row("  came", harmless(verdict.said, 2000), width, most=12)
+            alike.setdefault(_cause(verdict.said), []).append(verdict)
+        for (cause, _which), verdicts in alike.items():
+            first = verdicts[0]
+            for verdict in verdicts:
+                yield Line(clip(f"FAILED  {verdict.check}", width), "bad")
+            if len(verdicts) == 1:
+                yield from _row("  promise", first.check.about, width)
+                yield from _row("  came", harmless(first.said, 2000), width, most=12)
+            else:
+                said = f"{len(verdicts)} checks failed with the same {cause}: {first.said}"
+                yield from _row("  came", harmless(said, 2000), width, most=12)
             yield Line("")
 
     def _limits(self, width: int) -> Iterator[Line]:
@@ -132,6 +145,15 @@ class Card:
         else:
             said = "passes these checks" if some else "keeps its promises"
             yield Line(clip(f"{self.name} {said}: {count['passed']} passed{left_out}", width), "good")
+
+
+def _cause(said: str) -> tuple[str, str]:
+    """What failures have in common, as a word and what makes it the same: where an adapter raised, what it found."""
+    if place := _PLACE.search(said):
+        return "exception; the first of them", place[1]
+    if _GONE in said:
+        return "error, SandboxGone; the first of them", _GONE
+    return "words", said
 
 
 def _group(group: str, verdicts: Sequence[Verdict], wide: int, width: int) -> Iterator[Line]:

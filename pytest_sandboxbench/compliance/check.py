@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -22,6 +23,7 @@ __all__ = [
     "NotInGuest",
     "Raised",
     "Trial",
+    "brief",
     "check",
     "cut_short",
     "expect",
@@ -46,6 +48,9 @@ _LACKS: Mapping[str, str] = {
 }
 _LIMITS = ("vcpus", "memory_mib", "pids")
 _SHORT = 50
+_SCRIPT, _HEAD = 100, 30
+_GIVEN_TO_A_SHELL = re.compile(r"""('-c', )('(?:[^'\\]|\\.)*'?|"(?:[^"\\]|\\.)*"?)""", re.DOTALL)
+"""A script in the text of a list; it may be cut off before its end."""
 _BETWEEN_LISTS_S = 0.1
 
 
@@ -95,6 +100,9 @@ def check(*needs: Need) -> Callable[[Callable[[Trial], Awaitable[None]]], Check]
 class Instances(Protocol):
     """How a trial comes to further instances of its provider. What is made through any of them is cleared up."""
 
+    @property
+    def name(self) -> str: ...
+
     async def another(self) -> GuardedProvider: ...
 
     def other_run(self, provider: GuardedProvider, run_id: str) -> GuardedProvider: ...
@@ -110,6 +118,8 @@ class Trial:
 
     def __init__(self, provider: GuardedProvider, owner: Owner, instances: Instances) -> None:
         self.provider = provider
+        self.name = instances.name
+        """The instance's name, as its factory was told."""
         self.can = provider.capabilities
         self.owner = owner
         self.run_id = owner.run_id
@@ -208,14 +218,24 @@ def shown(data: bytes | str, most: int = 200) -> str:
     return text if len(text) <= most else f"{text[:most]}... ({len(data)} in all)"
 
 
-async def cut_short(what: str, call: Coroutine[Any, Any, object], after_s: float, within_s: float) -> None:
-    """Cancel a call after so many seconds; it may have been done by then.
+def brief(said: str) -> str:
+    """A message in which the scripts that are given to a shell are cut in the middle: what fails is at their end."""
+
+    def cut(found: re.Match[str]) -> str:
+        script = found[2]
+        return found[0] if len(script) <= _SCRIPT else f"{found[1]}{script[:_HEAD]} ... {script[_HEAD - _SCRIPT :]}"
+
+    return _GIVEN_TO_A_SHELL.sub(cut, said)
+
+
+async def cut_short(what: str, call: Coroutine[Any, Any, object], after_s: float, within_s: float) -> str:
+    """Cancel a call after so many seconds; it may have been done by then. Returns how it ended, for a message.
 
     ``CheckFailed`` when it takes longer than ``within_s`` to end, or raises what is no error of a provider.
     """
     task = asyncio.ensure_future(call)
     await asyncio.sleep(after_s)
-    task.cancel()
+    asked = task.cancel()
     try:
         await asyncio.wait({task}, timeout=within_s)
         expect(task.done(), f"{what}, cancelled after {after_s:.3f} s, was still under way {within_s:g} s later")
@@ -223,11 +243,13 @@ async def cut_short(what: str, call: Coroutine[Any, Any, object], after_s: float
         if not task.done():
             forget(task)
     if task.cancelled():
-        return
+        return "it raised CancelledError"
     error = task.exception()
-    if error is not None:
-        said = f"{what}, cancelled after {after_s:.3f} s, raised {type(error).__name__}: {describe(error)}"
-        expect(isinstance(error, SandboxError), said)
+    if error is None:
+        return "it returned all the same" if asked else "it had returned by then"
+    said = f"{what}, cancelled after {after_s:.3f} s, raised {type(error).__name__}: {describe(error)}"
+    expect(isinstance(error, SandboxError), said)
+    return f"it raised {type(error).__name__}"
 
 
 def moments(seconds: float) -> tuple[float, ...]:

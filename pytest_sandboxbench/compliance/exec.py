@@ -8,10 +8,10 @@ import posixpath
 import secrets
 import time
 
-from ..errors import OperationTimeout, SandboxError
+from ..errors import ExecFailed, OperationTimeout, SandboxError
 from ..load.guard import GuardedSandbox
 from ..model import ExecResult, SandboxSpec
-from .check import CheckFailed, Trial, among, check, expect, expect_same, shown
+from .check import CheckFailed, Trial, among, check, expect, expect_same, raises, shown
 from .material import ASKS, EVERY_BYTE, LEAVES, NAP, SIXTY_FOUR_MIB, pattern, plenty
 
 __all__ = ["CHECKS"]
@@ -213,6 +213,15 @@ async def an_impossible_argument_is_a_typed_error(trial: Trial) -> None:
 
 
 @check("exec")
+async def no_command_is_an_error(trial: Trial) -> None:
+    """An empty `argv` raises ExecFailed, and starts nothing in its place."""
+    sandbox = await trial.sandbox()
+    with raises("exec of []", ExecFailed):
+        await sandbox.exec([])
+    await result_of(sandbox, ["true"], "`true` after exec of []", 0)
+
+
+@check("exec")
 async def env_is_added(trial: Trial) -> None:
     """Variables given with a command reach it as they are: blanks, quotes, line ends, other scripts, empty."""
     sandbox = await trial.sandbox()
@@ -284,6 +293,17 @@ async def cwd_is_where_it_runs(trial: Trial) -> None:
         expect_same(f"`pwd` with cwd={folder!r}", result.stdout, folder.encode() + b"\n")
         again = await lines_of(sandbox, "pwd")
         expect(again == home, f"`pwd` without a cwd, after a command with one: expected {home}, got {again}")
+
+
+@check("exec")
+async def a_relative_cwd_is_below_the_default(trial: Trial) -> None:
+    """A relative working directory is one below the default one, as with files."""
+    sandbox = await trial.sandbox()
+    home = await lines_of(sandbox, "pwd")
+    ended(await sandbox.exec(["mkdir", "below"]), 0, "`mkdir below`")
+    result = await sandbox.exec(["pwd"], cwd="below")
+    ended(result, 0, "`pwd` with cwd='below'")
+    expect_same("`pwd` with cwd='below'", result.stdout, posixpath.join(home, "below").encode() + b"\n")
 
 
 @check("exec", "shell")

@@ -6,16 +6,27 @@ import asyncio
 import os
 import time
 import uuid
-from typing import Any
 
-from ..errors import CreateFailed, ExecFailed, OperationTimeout, SandboxError, SandboxGone, Unsupported
-from ..load.deadlines import bounded
+from ..errors import (
+    CreateFailed,
+    ExecFailed,
+    NotReady,
+    OperationTimeout,
+    SandboxbenchError,
+    SandboxError,
+    SandboxGone,
+    Unsupported,
+)
+from ..load.deadlines import bounded, describe
+from ..load.guard import GuardedSandbox
 from ..model import Owner, SandboxRef
-from .check import NotInGuest, Trial, among, check, cut_short, expect, moments, raises, shown
+from .attributes import no_texts, wrong_in_preflight, wrong_in_provider, wrong_in_ref, wrong_in_result, wrong_in_sandbox
+from .check import CheckFailed, NotInGuest, Trial, among, check, cut_short, expect, moments, raises, shown
 
 __all__ = ["CHECKS"]
 
 _PREFLIGHT_S = 1.0
+_BETWEEN_TRIES_S = 0.02
 _LATE_S = 10.0
 """How long a look for what comes late is put off at most: as long as a create takes."""
 
@@ -32,8 +43,6 @@ async def preflight_answers_within_a_second(trial: Trial) -> None:
         answer = await bounded("preflight", provider.preflight(), 10 * _PREFLIGHT_S)
         took.append(time.monotonic() - started)
         expect(answer.ready, f"the {turn} preflight said it was not ready: {answer.reason}")
-        strange = _no_texts(answer.facts)
-        expect(not strange, f"its facts are texts; it gave {strange}")
     # One of them may have met a busy moment of this machine.
     expect(min(took) <= _PREFLIGHT_S, f"preflight took {took[0]:.2f} s and {took[1]:.2f} s; it has {_PREFLIGHT_S:g} s")
 
@@ -50,6 +59,42 @@ async def preflight_makes_nothing(trial: Trial) -> None:
             ref.id in before or (owner is not None and owner.pid != os.getpid()),
             f"preflight left sandbox {ref.id} of {ref.details.get('owner', 'no owner')!r}",
         )
+
+
+@check()
+async def all_say_what_they_are(trial: Trial) -> None:
+    """A provider, its preflight, its sandboxes and results have all attributes, of the right types and words."""
+    answer = await bounded("preflight", trial.provider.unguarded.preflight(), 10 * _PREFLIGHT_S)
+    said = [*wrong_in_provider(trial.provider.unguarded, trial.name), *wrong_in_preflight(answer)]
+    expect(not said, "; ".join(said))  # before a sandbox is made by what it says
+    try:
+        sandbox = await trial.provider.create()
+    except SandboxbenchError:
+        raise
+    except Exception as error:
+        raise CheckFailed(
+            f"create gave what is no sandbox; it has `ref` (a SandboxRef), `unenforced`, `path`: {describe(error)}"
+        ) from error
+    said += wrong_in_sandbox(sandbox.unguarded, trial.name)
+    if trial.can.exec:
+        said += wrong_in_result(await _answer(trial, sandbox), "exec")
+    await trial.provider.destroy(sandbox)
+    if trial.can.one_shot:
+        result, ref = await trial.provider.run_once(["echo", "types"])
+        said += [*wrong_in_result(result, "run_once"), *wrong_in_ref(ref, trial.name, "run_once")]
+    expect(not said, "; ".join(said))
+
+
+async def _answer(trial: Trial, sandbox: GuardedSandbox) -> object:
+    """What a command gives that is tried until it is answered; it may be of any type."""
+    until = time.monotonic() + trial.timeout_s
+    while True:
+        try:
+            return await sandbox.exec(["echo", "types"])
+        except NotReady:
+            if time.monotonic() > until:
+                raise
+        await asyncio.sleep(_BETWEEN_TRIES_S)
 
 
 @check()
@@ -85,11 +130,11 @@ async def a_reference_can_be_written_down(trial: Trial) -> None:
     sandbox = await trial.sandbox()
     await trial.lists(f"after one create of {sandbox.id}", sandbox.id)
     for whose, ref in (("create", sandbox.ref), *(("owned", ref) for ref in await trial.provider.owned(trial.run_id))):
-        printable = not _no_texts({ref.id: ""}) and ref.id.strip() and ref.id.isprintable()
+        printable = not no_texts({ref.id: ""}) and ref.id.strip() and ref.id.isprintable()
         expect(bool(printable), f"{whose} gave the id {ref.id!r}; an id is a printable text that is not empty")
-        named = ref.provider == trial.provider.name
-        expect(named, f"{whose} gave a reference of provider {ref.provider!r}; expected: {trial.provider.name!r}")
-        strange = _no_texts(ref.details)
+        named = ref.provider == trial.name
+        expect(named, f"{whose} gave a reference of provider {ref.provider!r}; expected: {trial.name!r}")
+        strange = no_texts(ref.details)
         expect(not strange, f"{whose} gave details that are no texts: {strange}")
 
 
@@ -282,9 +327,9 @@ async def a_cancelled_create_leaves_nothing(trial: Trial) -> None:
     lasts_s = time.monotonic() - started
     await trial.provider.destroy(sandbox)
     for moment in moments(lasts_s):
-        await cut_short("create", trial.provider.create(), moment, trial.timeout_s)
+        how = await cut_short("create", trial.provider.create(), moment, trial.timeout_s)
         await trial.destroy_made()
-        await trial.lists(f"after a create (of about {lasts_s:.3f} s) that was cancelled after {moment:.3f} s")
+        await trial.lists(f"after a create (of about {lasts_s:.3f} s) that was cancelled after {moment:.3f} s ({how})")
     await asyncio.sleep(min(lasts_s, _LATE_S))
     await trial.lists("some time after creates were cancelled")
 
@@ -303,12 +348,6 @@ async def a_create_out_of_time_leaves_nothing(trial: Trial) -> None:
     if trial.can.hosted:
         await asyncio.sleep(trial.slack_s)  # what was asked for may be made all the same
     await trial.lists("after a create with a deadline of 1 ms")
-
-
-def _no_texts(pairs: Any) -> str:
-    """Those pairs that are not of texts, whatever their type says."""
-    strange = {k: v for k, v in pairs.items() if not (isinstance(k, str) and isinstance(v, str))}
-    return shown(repr(strange)) if strange else ""
 
 
 CHECKS = among(tuple(globals().values()))

@@ -132,9 +132,9 @@ async def a_cancelled_run_leaves_nothing(trial: Trial) -> None:
     lasts_s = time.monotonic() - started
     await trial.provider.destroy(ref)
     for moment in (*moments(lasts_s), lasts_s + 0.2):
-        await cut_short("run_once", trial.provider.run_once(["sleep", "30"]), moment, trial.timeout_s)
+        how = await cut_short("run_once", trial.provider.run_once(["sleep", "30"]), moment, trial.timeout_s)
         await trial.destroy_made()
-        await trial.lists(f"after a run_once that was cancelled after {moment:.3f} s")
+        await trial.lists(f"after a run_once that was cancelled after {moment:.3f} s ({how})")
     await asyncio.sleep(min(lasts_s, _LATE_S))
     await trial.lists("some time after runs were cancelled")
 

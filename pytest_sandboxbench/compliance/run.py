@@ -19,7 +19,7 @@ from ..model import Capabilities, Owner, SandboxRef
 from ..providers.protocol import Provider
 from ..providers.registry import Registry
 from ..records.redaction import hide, redact
-from .check import Check, CheckFailed, NotInGuest, Trial
+from .check import Check, CheckFailed, NotInGuest, Trial, brief, expect
 
 __all__ = ["Outcome", "Verdict", "capabilities_of", "run_check"]
 
@@ -68,7 +68,7 @@ async def run_check(registry: Registry, name: str, check: Check, timeout_s: floa
         raise
     except Exception as error:  # from around the check: a second instance, aclose
         outcome, said = "failed", describe(error)
-    return Verdict(check, outcome, hide(said, secrets_of(registry)), time.monotonic() - started)
+    return Verdict(check, outcome, brief(hide(said, secrets_of(registry))), time.monotonic() - started)
 
 
 async def _run_check(registry: Registry, name: str, check: Check, timeout_s: float) -> tuple[Outcome, str]:
@@ -132,6 +132,10 @@ class _Instances:
         self._closed: list[Provider] = []
         self._ledgers: dict[str, Ledger] = {}
 
+    @property
+    def name(self) -> str:
+        return self._name
+
     async def another(self) -> GuardedProvider:
         answer, provider = await ask_provider(self._registry, self._name)
         if provider is None:
@@ -139,6 +143,9 @@ class _Instances:
         self._stack.push_async_callback(self._close, provider)
         if not answer.ready:
             raise ProviderMissing(self._name, answer.reason, answer.cure)
+        kind = type(provider.capabilities)
+        wanted = f"{Capabilities.__module__}.{Capabilities.__name__}"
+        expect(issubclass(kind, Capabilities), f"capabilities is of type {kind.__name__}, not {wanted}")
         self._watchdog.rest()
         return self._guarded(provider, self._owner)
 

@@ -3,7 +3,7 @@
 Rules for an adapter. No retry and no sleep inside an operation; an SDK's own retries are off, or named in the
 preflight facts. SDKs are imported in the factory or in ``preflight``, never at the top of the module. Errors
 are those of :mod:`pytest_sandboxbench.errors`. ``deadline_s`` is how many seconds the call may take; the harness
-enforces it too, by cancelling the call: a cancelled call leaves nothing behind.
+enforces it too, by cancelling the call 0.1 s later: a cancelled call leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -54,11 +54,11 @@ class Sandbox(Protocol):
 
         A nonzero exit is a result, not an error: 127 for a command that is not there, 126 for one that may not be
         executed, negative for a signal. The end is the command's exit, though what it left in the background lives on.
-        ``env`` is added to the sandbox's own; ``cwd`` defaults to its working directory.
+        ``env`` is added to the sandbox's own; ``cwd`` defaults to its working directory; a relative one is below that.
 
         Errors: ``ExecTimeout`` after ``deadline_s``, with everything the command started killed;
         ``SandboxGone``; ``TransportLost``; ``NotReady`` until the guest answers; ``Unsupported`` while paused;
-        ``ExecFailed`` for what cannot be started at all, such as an argument with a NUL byte.
+        ``ExecFailed`` for what cannot be started at all, such as an argument with a NUL byte, or no command at all.
         """
         ...
 
@@ -78,7 +78,11 @@ class Sandbox(Protocol):
         ...
 
     async def write_file(self, path: str, data: bytes, *, deadline_s: float) -> None:
-        """Write a whole file; its folder exists. Errors as ``exec``, and ``ExecFailed`` with the guest's reason."""
+        """Write a whole file; its folder exists.
+
+        Errors as ``exec`` (late is ``OperationTimeout``, of which ``ExecTimeout`` is one), and ``ExecFailed`` with the
+        guest's reason.
+        """
         ...
 
     async def read_file(self, path: str, *, deadline_s: float) -> bytes:
@@ -98,7 +102,10 @@ class Provider(Protocol):
         ...
 
     async def preflight(self) -> Preflight:
-        """Can it run here? Under one second; makes no sandbox. Never raises for a missing SDK, key, or daemon."""
+        """Can it run here? Under one second; makes no sandbox. Never raises for a missing SDK, key, or daemon.
+
+        It may try out how sandboxes are made, as long as nothing of that stays.
+        """
         ...
 
     async def create(self, spec: SandboxSpec, *, owner: Owner, deadline_s: float) -> Sandbox:
@@ -109,13 +116,18 @@ class Provider(Protocol):
         ...
 
     async def owned(self, run_id: str | None = None) -> Sequence[SandboxRef]:
-        """Sandboxes of this project that exist now (of one run, or of all), running and paused."""
+        """Sandboxes of this project that exist now (of one run, or of all), running and paused.
+
+        A sandbox exists as long as something of it is there to be removed. One that ended by itself (its lifetime is
+        over, its first process died) either goes as a whole, or is listed until it is destroyed; its commands raise
+        ``SandboxGone`` in both cases.
+        """
         ...
 
     async def destroy(self, ref: SandboxRef, *, deadline_s: float) -> None:
         """End a sandbox and remove what it left. Idempotent: gone is done. Works while paused.
 
-        Errors: ``DestroyFailed``, ``OperationTimeout``.
+        Errors: ``DestroyFailed``, ``OperationTimeout``; either when it stays at the deadline.
         """
         ...
 

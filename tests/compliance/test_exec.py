@@ -192,7 +192,8 @@ class DropsEmptyVariables(FaultySandbox):
 
 class KeepsVariables(FaultySandbox):
     fails: ClassVar = {
-        "env_overrides_for_one_command": r"with env=None: expected b'of the sandbox\\n', got b'of the command\\n'"
+        "an_impossible_argument_is_a_typed_error": "`true` after a NUL byte in a variable: a result .* was expected",
+        "env_overrides_for_one_command": r"with env=None: expected b'of the sandbox\\n', got b'of the command\\n'",
     }
 
     def __init__(self, inner: NullSandbox) -> None:
@@ -223,6 +224,7 @@ class ReadOnlyHome(FaultySandbox):
     fails: ClassVar = {
         "the_working_directory_can_be_written": "`mkdir` of a folder in /proc: exit code 0 was expected, 1 came",
         "cwd_is_where_it_runs": "`mkdir` of /proc/plain",
+        "a_relative_cwd_is_below_the_default": "`mkdir below`",
         "not_executable_is_126": "",
         "much_on_both": "",
         "sixty_four_mib_of_output": "",
@@ -238,6 +240,7 @@ class ReadOnlyHome(FaultySandbox):
 class IgnoresCwd(FaultySandbox):
     fails: ClassVar = {
         "cwd_is_where_it_runs": r"`pwd` with cwd='/.*/plain': expected b'/.*/plain\\n', got b'/",
+        "a_relative_cwd_is_below_the_default": "`pwd` with cwd='below': expected b'/.*/below.n', got b'/",
         "a_missing_cwd_runs_nothing": "a command with a cwd that is not there returned 0",
     }
 
@@ -246,7 +249,22 @@ class IgnoresCwd(FaultySandbox):
 
 
 def is_folder(path: str | None) -> bool:
-    return path is not None and Path(path).is_dir()
+    return path is not None and (path == "below" or Path(path).is_dir())
+
+
+class JoinsToTheRoot(FaultySandbox):
+    fails: ClassVar = {"a_relative_cwd_is_below_the_default": "`pwd` with cwd='below': exit code 0 was expected"}
+
+    async def run(self, call: Call) -> ExecResult:
+        absolute = None if call.cwd is None else str(Path("/") / call.cwd)
+        return await super().run(replace(call, cwd=absolute))
+
+
+class StartsAShell(FaultySandbox):
+    fails: ClassVar = {"no_command_is_an_error": r"exec of \[\] raised nothing; ExecFailed was expected"}
+
+    async def run(self, call: Call) -> ExecResult:
+        return await super().run(replace(call, argv=call.argv or ["sh"]))
 
 
 class FallsBack(FaultySandbox):
@@ -272,6 +290,7 @@ class FreshFolders(FaultySandbox):
     fails: ClassVar = {
         "files_stay_and_nothing_else": "`cat` of a file that the command before wrote .* exit code 0 was expected, 1",
         "cwd_is_where_it_runs": "`pwd` without a cwd, after a command with one: expected /",
+        "a_relative_cwd_is_below_the_default": "`pwd` with cwd='below': exit code 0 was expected",
         "a_background_process_lives_on": "",
         "two_commands_at_once": "",
     }

@@ -11,8 +11,8 @@ import pytest
 
 from pytest_sandboxbench.compliance import limits as group
 from pytest_sandboxbench.compliance.check import Check
-from pytest_sandboxbench.errors import CreateFailed
-from pytest_sandboxbench.model import ExecResult, Owner, SandboxSpec
+from pytest_sandboxbench.errors import CreateFailed, SandboxGone, TransportLost
+from pytest_sandboxbench.model import ExecResult, Owner, SandboxRef, SandboxSpec
 from tests.compliance.broken import (
     Broken,
     BrokenSandbox,
@@ -23,6 +23,7 @@ from tests.compliance.broken import (
     holds_on_our_own,
     is_found,
     is_left_out,
+    passes,
     without_a_fault,
 )
 
@@ -137,7 +138,7 @@ class SilentLifetime(Broken):
 
 class Immortal(Broken):
     fails: ClassVar = {
-        "a_lifetime_ends_it_or_is_refused": r"with lifetime_s=1 a sandbox was still listed after 3\.\d s"
+        "a_lifetime_ends_it_or_is_refused": r"a command after 3\.\d s was to raise SandboxGone; it gave exit code 0"
     }
 
     def changed(self, spec: SandboxSpec) -> SandboxSpec:
@@ -145,18 +146,66 @@ class Immortal(Broken):
 
 
 class ShortLived(Broken):
-    fails: ClassVar = {"a_lifetime_ends_it_or_is_refused": r"with lifetime_s=1 a sandbox was gone after 0\.\d s"}
+    fails: ClassVar = {
+        "a_lifetime_ends_it_or_is_refused": r"lifetime_s=1 a command raised SandboxGone after 0\.\d s already"
+    }
 
     def changed(self, spec: SandboxSpec) -> SandboxSpec:
         return spec if spec.lifetime_s is None else replace(spec, lifetime_s=0.2)
 
 
 class Undead(Broken):
-    fails: ClassVar = {"a_lifetime_ends_it_or_is_refused": "is not listed any more, and still runs commands"}
+    """It is not listed any more."""
+
+    fails: ClassVar = {"a_lifetime_ends_it_or_is_refused": "was to raise SandboxGone; it gave exit code 0"}
 
     class sandboxes(BrokenSandbox):
         async def exec(self, argv: Sequence[str], **more: Any) -> ExecResult:
             return ExecResult(0, b"", b"")
+
+
+class LostAtItsEnd(Broken):
+    fails: ClassVar = {"a_lifetime_ends_it_or_is_refused": "was to raise SandboxGone; it gave TransportLost: exec lost"}
+
+    class sandboxes(BrokenSandbox):
+        async def exec(self, argv: Sequence[str], **more: Any) -> ExecResult:
+            try:
+                return await super().exec(argv, **more)
+            except SandboxGone as error:
+                raise TransportLost("exec", said="reset by peer") from error
+
+
+class ListedUntilDestroyed(Broken):
+    """What ended by itself has left something, which it says."""
+
+    def __init__(self, name: str, folder: Path) -> None:
+        super().__init__(name, folder)
+        self.made: dict[str, SandboxRef] = {}
+
+    async def create(self, spec: SandboxSpec, *, owner: Owner, deadline_s: float) -> BrokenSandbox:
+        made = await super().create(spec, owner=owner, deadline_s=deadline_s)
+        self.made[made.ref.id] = replace(made.ref, details={"owner": owner.label()})
+        return made
+
+    async def owned(self, run_id: str | None = None) -> Sequence[SandboxRef]:
+        return [ref for ref in self.made.values() if run_id in (None, ref.details["owner"].partition("/")[0])]
+
+    async def destroy(self, ref: SandboxRef, *, deadline_s: float) -> None:
+        await super().destroy(ref, deadline_s=deadline_s)
+        self.made.pop(ref.id, None)
+
+
+class NeverRemoved(ListedUntilDestroyed):
+    fails: ClassVar = {
+        "a_lifetime_ends_it_or_is_refused": r"after the lifetime of .* was over and it was destroyed, owned\(run\) gave"
+    }
+    shared = False
+
+    async def destroy(self, ref: SandboxRef, *, deadline_s: float) -> None:
+        there = [one.id for one in await self.inner.owned()]
+        await super().destroy(ref, deadline_s=deadline_s)
+        if ref.id not in there:
+            self.made[ref.id] = ref
 
 
 FAULTS = faults_in(globals())
@@ -183,6 +232,10 @@ def test_a_fault_breaks_nothing_else(fault: type[Broken], tmp_path: Path) -> Non
 
 def test_each_check_can_fail() -> None:
     assert not without_a_fault(FAULTS, group)
+
+
+def test_what_ended_by_itself_may_be_listed_until_it_is_destroyed(tmp_path: Path) -> None:
+    passes(ListedUntilDestroyed, group.a_lifetime_ends_it_or_is_refused, tmp_path)
 
 
 class BareGuest(AlwaysOnline):
