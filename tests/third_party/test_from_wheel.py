@@ -44,8 +44,9 @@ def lying(folder: Path) -> Path:
     """The source of another provider, ``liar``: the same, but that it declares streams, of which it has none."""
     source = shutil.copytree(MINI, folder / "source")
     module = (source / "mini_sandboxbench.py").read_text(encoding="utf-8")
-    assert module.count("stream=False") == 1
-    (source / "liar_sandboxbench.py").write_text(module.replace("stream=False", "stream=True"), encoding="utf-8")
+    assert module.count("files=True, ") == 1
+    lie = module.replace("files=True, ", "files=True, stream=True, ")
+    (source / "liar_sandboxbench.py").write_text(lie, encoding="utf-8")
     project = (source / "pyproject.toml").read_text(encoding="utf-8")
     (source / "pyproject.toml").write_text(project.replace("mini", "liar"), encoding="utf-8")
     return source
@@ -84,7 +85,7 @@ def test_it_is_listed(scripts: Path, tmp_path: Path) -> None:
 
 
 def test_it_is_measured(scripts: Path, tmp_path: Path) -> None:
-    suites = ("--pyargs", "pytest_sandboxbench.benches", "--provider", "mini")
+    suites = ("--pyargs", "pytest_sandboxbench.benches", "--provider=mini")
     out = execute(scripts / "pytest", *suites, "-k", "startup", "--sandbox-samples", "3", cwd=tmp_path)
     (row,) = (line for line in out.splitlines() if line.startswith("  mini "))
     assert "100 %" in row

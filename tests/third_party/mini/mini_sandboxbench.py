@@ -19,6 +19,8 @@ from pytest_sandboxbench.errors import CreateFailed, DestroyFailed, ExecFailed, 
 from pytest_sandboxbench.model import Capabilities, ExecResult, Owner, Preflight, SandboxRef, SandboxSpec
 from pytest_sandboxbench.providers.settings import read_settings
 
+Env = Mapping[str, str] | None
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -63,13 +65,25 @@ class MiniSandbox:
         *,
         stdin: bytes = b"",
         cwd: str | None = None,
-        env: Mapping[str, str] | None = None,
+        env: Env = None,
         deadline_s: float,
     ) -> ExecResult:
-        tried, token, where = f"exec {list(argv)!r:.200}", uuid.uuid4().hex, self.folder / (cwd or ".")
-        variables = {**self.env, **(env or {}), "MINI_EXEC": token}
         # Files, not pipes: a process left in the background may hold them open, and no size blocks the command.
-        with self.errors(tried), TemporaryFile() as into, TemporaryFile() as out, TemporaryFile() as err:
+        with TemporaryFile() as out, TemporaryFile() as err:
+            code = await self.run(argv, stdin, out.fileno(), err.fileno(), cwd, env, deadline_s)
+            out.seek(0)
+            err.seek(0)
+            return ExecResult(code, out.read(), err.read())
+
+    async def run(
+        self, argv: Sequence[str], stdin: bytes, out: int, err: int, cwd: str | None, env: Env, deadline_s: float
+    ) -> int:
+        """Run a command to its end, or kill it; its output goes to these files. Returns its exit code."""
+        tried, token, where = f"run {list(argv)!r:.200}", uuid.uuid4().hex, self.folder / (cwd or ".")
+        variables = {**self.env, **(env or {}), "MINI_EXEC": token}
+        if not argv:
+            raise ExecFailed(tried, sandbox=self.ref.id, said="no command")
+        with self.errors(tried), TemporaryFile() as into:
             into.write(stdin)
             into.seek(0)
             start = asyncio.create_subprocess_exec(
@@ -78,9 +92,10 @@ class MiniSandbox:
             starting = asyncio.create_task(start)  # shielded: asyncio loses the process of a start that is cancelled
             try:
                 async with asyncio.timeout(deadline_s):
-                    code = await (await asyncio.shield(starting)).wait()
+                    return await (await asyncio.shield(starting)).wait()
             except (FileNotFoundError, PermissionError) as error:
-                return ExecResult(127 if isinstance(error, FileNotFoundError) else 126, b"", str(error).encode())
+                os.write(err, str(error).encode())
+                return 127 if isinstance(error, FileNotFoundError) else 126
             except BaseException as error:  # late, or cancelled: what it started goes with it
                 process = await starting
                 with suppress(ProcessLookupError):
@@ -90,9 +105,6 @@ class MiniSandbox:
                 if isinstance(error, TimeoutError):
                     raise ExecTimeout(tried, sandbox=self.ref.id, after_s=deadline_s) from None
                 raise
-            out.seek(0)
-            err.seek(0)
-            return ExecResult(code, out.read(), err.read())
 
     async def write_file(self, path: str, data: bytes, *, deadline_s: float) -> None:
         with self.errors(f"write_file {path}"):
