@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
@@ -12,12 +13,14 @@ from .load.guard import GuardedProvider, GuardedSandbox
 from .measuring import Measuring
 from .model import SandboxSpec
 from .session import provider_name, session_of
+from .threads import use_daemons
 
 __all__: list[str] = []
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def _sandboxbench_measuring(request: pytest.FixtureRequest) -> AsyncIterator[Measuring]:
+    use_daemons(asyncio.get_running_loop())
     session = session_of(request.config)
     measuring = session.start()
     session.news.reaped(await measuring.reap(), own=False)

@@ -7,7 +7,6 @@ what was typed; 130 after Ctrl-C in a check.
 from __future__ import annotations
 
 import argparse
-import asyncio
 import gc
 import io
 import os
@@ -161,6 +160,7 @@ def _preflights(names: Sequence[str]) -> list[tuple[str, str, Preflight]]:
     from ..model import Preflight
     from ..providers.registry import Registry
     from ..records.redaction import hide_values
+    from ..threads import run
 
     registry = Registry(Path.cwd())
     registry.check(names)
@@ -168,7 +168,7 @@ def _preflights(names: Sequence[str]) -> list[tuple[str, str, Preflight]]:
 
     def question(name: str) -> None:
         try:
-            answers[name] = asyncio.run(ask(registry, name))
+            answers[name] = run(ask(registry, name))
         except UsageError as error:
             answers[name] = UsageError(hide_values(str(error), secrets_of(registry)))
 

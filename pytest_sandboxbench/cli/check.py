@@ -13,6 +13,7 @@ from collections.abc import Generator, Iterable, Sequence
 from contextlib import closing
 from pathlib import Path
 
+from .. import threads
 from ..compliance.check import Check
 from ..compliance.checks import CHECKS
 from ..compliance.run import Verdict, run_check
@@ -53,7 +54,7 @@ def run(arguments: argparse.Namespace) -> int:
     termination = Termination()
     termination.install()
     try:
-        answer, can = asyncio.run(_introduce(registry, name))
+        answer, can = threads.run(_introduce(registry, name))
         if can is None:
             print(f"sandboxbench: {name} is not ready: {harmless(f'{answer.reason}. {answer.cure}')}", file=sys.stderr)
             return 1
@@ -128,6 +129,7 @@ def _verdicts(
 ) -> Generator[Verdict, None, None]:
     """One after another. Ctrl-C cancels the one that runs, which destroys what it made, and comes out of here."""
     with asyncio.Runner() as runner:
+        threads.use_daemons(runner.get_loop())
         failed = 0
         try:
             for number, check in enumerate(checks, 1):

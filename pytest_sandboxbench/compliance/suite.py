@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import pytest
 
+from .. import threads
 from ..errors import ProviderMissing, UsageError
 from ..providers.registry import Registry
 from ..records.untrusted import harmless
@@ -78,9 +79,9 @@ class ComplianceSuite:
         if suite not in absent:
             try:
                 # With a factory of its own it leaves the loop alone that other plugins may have put in place.
-                with asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner:
-                    registry = self._registry(request.config)
-                    return runner.run(run_check(registry, self.provider, check, self.timeout_s))
+                registry = self._registry(request.config)
+                checked = run_check(registry, self.provider, check, self.timeout_s)
+                return threads.run(checked, loop_factory=asyncio.new_event_loop)
             except UsageError as error:
                 pytest.fail(harmless(str(error), _LONGEST), pytrace=False)
             except ProviderMissing as error:

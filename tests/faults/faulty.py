@@ -1,7 +1,8 @@
 """A provider around another one that goes wrong where it is told, for tests.
 
 Settings: ``inner`` is the kind inside and gets all further settings; ``at`` the operation, ``what`` happens there:
-``hang`` (until cancelled), ``swallow`` (hangs and swallows the cancellation), ``block`` (the event loop),
+``hang`` (until cancelled), ``swallow`` (hangs and swallows the cancellation), ``block`` (the event loop), ``thread``
+(hangs in ``asyncio.to_thread``), ``slow:SECONDS`` (and then goes well), ``slow-once:SECONDS`` (and then fails once),
 ``late:SECONDS`` (create: never returns, the sandbox comes to life that much later), ``raise:NAME``. ``good`` calls go
 well before; while the file ``off`` exists, all do. ``labels=false``: it declares none. Each begun and each ended call
 is a line in the file ``log``.
@@ -37,6 +38,7 @@ class Faults:
         self.at, self.what, self.good = at, what, good
         self._off, self._log = Path(off), Path(log)
         self._calls: Counter[str] = Counter()
+        self._failed = False
         self.late: set[asyncio.Task[Any]] = set()
 
     def note(self, operation: str, word: str, sandbox: str = "") -> None:
@@ -71,8 +73,19 @@ class Faults:
             await swallow()
         elif self.what == "block":
             time.sleep(LONG_S)  # noqa: ASYNC251 -- blocking the loop is the point
+        elif self.what == "thread":
+            await asyncio.to_thread(time.sleep, LONG_S)
+        elif self.what.startswith("slow"):
+            await self._slow(operation)
         elif self.what.startswith("raise:"):
             raise made(self.what.partition(":")[2])
+
+    async def _slow(self, operation: str) -> None:
+        word, _, seconds = self.what.partition(":")
+        await asyncio.sleep(float(seconds))
+        if word == "slow-once" and not self._failed:
+            self._failed = True
+            raise RuntimeError(f"{operation} fails once")
 
 
 async def swallow() -> None:

@@ -69,6 +69,15 @@ def hanging(operation: str) -> Fault:
     )
 
 
+def in_a_thread(operation: str) -> Fault:
+    """As an adapter calls a blocking SDK: the thread cannot be ended, and must not keep the run."""
+
+    def act(case: Case) -> Ended:
+        return beside_a_good_one(case, operation, ["thread"], 1.0)
+
+    return Fault(f"{operation} hangs in a thread", act, 1, fast=("null",) if operation == "exec" else ())
+
+
 def raising(operation: str) -> Fault:
     def act(case: Case) -> Ended:
         return beside_a_good_one(case, operation, [f"raise:{name}" for name in RAISED], 20.0)
@@ -135,6 +144,7 @@ def each(make: Callable[[str], Fault], but: Sequence[str] = ()) -> list[Fault]:
 
 FAULTS = (
     *each(hanging, but=("factory", "phases", "ref", "capabilities")),
+    *map(in_a_thread, ("create", "exec")),
     *map(in_a_fixture, ("create", "exec", "destroy")),
     Fault("a create that times out comes late", late, 1, fast=("fake",)),
     *each(raising),
