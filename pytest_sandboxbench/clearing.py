@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 
 from .load.deadlines import describe
 from .load.guard import GuardedProvider
@@ -12,8 +13,11 @@ from .model import Owner, SandboxRef
 
 __all__ = ["Cleared", "clear"]
 
-_LOOKS = 5
 _BETWEEN_LOOKS_S = 0.4
+_PATIENCE_S = 2.0
+"""How long a provider may go on listing what it has destroyed, and how long latecomers are waited for."""
+_PATIENCE_HOSTED_S = 30.0
+_LATE_HOSTED_S = 10.0
 
 
 @dataclass(slots=True)
@@ -45,23 +49,32 @@ async def clear(
     ``late`` is how many more may still appear: for some seconds it looks for them. No fault of a provider is raised.
     """
     clearing = _Clearing(provider, owner, frozenset(spare))
-    known = list(known)
-    found = await clearing.listed()
-    await clearing.destroy([*known, *found])
-    awaited = late - len({ref.id for ref in found} - {ref.id for ref in known})
-    for look in range(_LOOKS):
-        if not clearing.out.listed or (not clearing.tried and awaited <= 0):
-            break
-        await asyncio.sleep(_BETWEEN_LOOKS_S if look else 0)
+    await clearing.destroy(list(known))
+    clock = asyncio.get_running_loop().time
+    began = clock()
+    patience_s, late_s = (_PATIENCE_HOSTED_S, _LATE_HOSTED_S) if _is_hosted(provider) else (_PATIENCE_S, _PATIENCE_S)
+    still: list[SandboxRef] = []
+    for look in count():
+        # What was just destroyed should be gone at once; later looks are for lists that lag, and for latecomers.
+        await asyncio.sleep(_BETWEEN_LOOKS_S if look > 1 else 0)
         still = await clearing.listed()
         fresh = [ref for ref in still if ref.id not in clearing.tried]
-        awaited -= len(fresh)
+        late -= len(fresh)
         await clearing.destroy(fresh)
-        if not still and awaited <= 0:
+        over_s = clock() - began
+        if not clearing.out.listed or (not still and (late <= 0 or over_s > late_s)):
+            return clearing.out
+        if over_s > patience_s and not fresh:
             break
-    else:
-        clearing.still_there(await clearing.listed())
+    clearing.still_there(still)
     return clearing.out
+
+
+def _is_hosted(provider: GuardedProvider) -> bool:
+    try:
+        return provider.capabilities.hosted
+    except Exception:
+        return False  # an adapter that cannot say even this
 
 
 class _Clearing:
@@ -73,7 +86,10 @@ class _Clearing:
         self.out = Cleared()
 
     async def listed(self) -> list[SandboxRef]:
-        """What the provider lists as the owner's, without what is left already."""
+        """What the provider lists as the owner's, without what is left already.
+
+        One that says of no owner may be anybody's: it is destroyed only by somebody who knows its id.
+        """
         label = self._owner.label()
         given_up = {ref.id for ref, _reason in self.out.left} | self._spare
         try:
@@ -83,9 +99,15 @@ class _Clearing:
             reason = f"what is left could not be listed: {describe(error)}"
             self.out.left.append((SandboxRef(self._provider.name, "?"), reason))
             return []
-        return [ref for ref in refs if ref.details.get("owner", label) == label and ref.id not in given_up]
+        return [
+            ref
+            for ref in refs
+            if (ref.details.get("owner") == label or ref.id in self.tried) and ref.id not in given_up
+        ]
 
     async def destroy(self, refs: Sequence[SandboxRef]) -> None:
+        if not refs:
+            return
         asked = {ref.id: ref for ref in refs}
         self.tried.update(asked)
         self._provider.live = dict(asked)

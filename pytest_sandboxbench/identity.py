@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 from . import options
+from .stash import SHARED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,9 +24,12 @@ def new_run_id() -> str:
 
 
 def share(config: pytest.Config) -> Mapping[str, str]:
-    """What xdist's workers must know to write into the same run: decided once, in the controller. Makes nothing."""
-    run_id = new_run_id()
-    return {"run_id": run_id, "records": str(_records_folder(config, run_id))}
+    """What all processes of a run must know: decided once, by whoever asks first in the controller. Makes nothing."""
+    shared = config.stash.get(SHARED, None)
+    if shared is None:
+        run_id = new_run_id()
+        shared = config.stash[SHARED] = {"run_id": run_id, "records": str(_records_folder(config, run_id))}
+    return shared
 
 
 def _records_folder(config: pytest.Config, run_id: str) -> Path:

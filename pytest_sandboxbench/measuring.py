@@ -341,7 +341,8 @@ class Measuring:
 
     async def reap(self) -> Reaped:
         """Destroy what earlier runs of this user left, where their processes are dead."""
-        return await reap_ledgers(self._registry, folder_of_user(), timeout_s=self._settings.timeout_s)
+        timeout_s = min(10.0, self._settings.timeout_s)  # nobody shall wait long for the rest of an earlier run
+        return await reap_ledgers(self._registry, folder_of_user(), timeout_s=timeout_s)
 
     async def aclose(self) -> None:
         """Destroy what this run still owns, close the clients, finish the records."""
@@ -381,13 +382,14 @@ class Measuring:
     async def _clear(self, name: str, known: Iterable[SandboxRef] = (), *, late: int = 0) -> Cleared:
         """Destroy what is known and what the provider lists as ours; without ``known``, of that what is nobody's."""
         known = list(known)
-        booked = set(self.ledger.live)
-        live = {id_ for (n, id_) in booked if n == name} - {ref.id for ref in known}
+        # Two instances of one kind list each other's.
+        booked = {id_ for _name, id_ in self.ledger.live}
+        live = booked - {ref.id for ref in known}
         cleared = await clear(self.guarded(name), self.owner, known, spare=live, late=late)
         for ref, reason in cleared.left:
             self.leak(Left(ref, reason))
         for ref in cleared.destroyed:
-            if (name, ref.id) not in booked:
+            if ref.id not in booked:
                 self.ledger.made(ref)
                 self.ledger.gone(ref)
         self.ledger.settle()

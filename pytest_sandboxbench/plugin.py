@@ -57,11 +57,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _join_xdist(config: pytest.Config) -> None:
-    from functools import cache
-
     from .load.gang import ControllerHooks
 
-    @cache
     def shared() -> Any:
         from .identity import share
 

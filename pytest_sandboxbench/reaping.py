@@ -9,13 +9,13 @@ named.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from .clearing import Cleared, clear
-from .errors import SandboxbenchError, UsageError
+from .errors import UsageError
 from .ledger import Book, Made, books, standing, taken
 from .load.deadlines import Pulse, bounded, describe
 from .load.guard import GuardedProvider
@@ -41,6 +41,8 @@ class Found:
     ref: SandboxRef
     owner: Owner | None
     standing: str
+    proved: bool = True
+    """False where a label alone says so, and the provider lists what other machines made as well."""
 
 
 @dataclass(slots=True)
@@ -52,6 +54,8 @@ class Reaped:
     problems: list[str] = field(default_factory=list)
     unknown: list[tuple[str, int, str]] = field(default_factory=list)
     """Creates of a provider without labels of which nobody knows what came: (provider, number, run)."""
+    unproved: list[Found] = field(default_factory=list)
+    """Left alone: the label names a dead process of this host, but two machines may have one name."""
 
 
 class _Instances:
@@ -60,8 +64,10 @@ class _Instances:
     def __init__(self, registry: Registry, timeout_s: float) -> None:
         self._registry = registry
         self._timeout_s = timeout_s
-        self._made: dict[tuple[str, str], Provider] = {}
+        self._made: dict[tuple[str, str], Provider | None] = {}
         self.problems: dict[str, str] = {}
+        self.silent: set[int] = set()
+        """Providers that did not list what there is: each is waited for once."""
         self.watchdog = Watchdog()
 
     async def get(self, name: str, made: Made | None = None) -> GuardedProvider | None:
@@ -75,13 +81,14 @@ class _Instances:
                 options = {key: value for key, value in made.options.items() if HIDDEN not in str(value)}
                 registry = registry.remembering(name, made.kind, options)
                 remembered = json.dumps([made.kind, options], sort_keys=True, default=str)
-            provider = self._made.get((name, remembered)) or await self._make(registry, name)
+            if (name, remembered) not in self._made:
+                self._made[name, remembered] = await self._make(registry, name)
         except UsageError as error:
             self.problems[name] = str(error)
             return None
+        provider = self._made[name, remembered]
         if provider is None:
             return None
-        self._made[name, remembered] = provider
         pulse = Pulse(self._timeout_s, self.watchdog.expect, self.watchdog.rest)
         self.watchdog.rest()
         return GuardedProvider(provider, owner=_NOBODY, spec=SandboxSpec(), timeout_s=self._timeout_s, pulse=pulse)
@@ -97,7 +104,8 @@ class _Instances:
 
     async def close(self) -> None:
         for provider in self._made.values():
-            await _close(provider)
+            if provider is not None:
+                await _close(provider)
 
 
 async def _close(provider: Provider) -> None:
@@ -116,48 +124,55 @@ async def _instances(registry: Registry, timeout_s: float) -> AsyncIterator[_Ins
 
 
 async def reap(
-    registry: Registry, names: Sequence[str], folder: Path, *, timeout_s: float = 30.0, run_id: str | None = None
+    registry: Registry, names: Sequence[str] | None, folder: Path, *, timeout_s: float = 30.0, run_id: str | None = None
 ) -> Reaped:
-    """Destroy what dead owners left: by their ledgers, and by the labels of what providers ``names`` list.
+    """Destroy what dead owners left on these providers, or all: by their ledgers, and by the labels of what is listed.
 
     With ``run_id`` only that run's, and then also where its owner cannot be seen from here: who names it knows.
     """
-    reaped = await reap_ledgers(registry, folder, timeout_s=timeout_s, run_id=run_id)
+    reaped = await reap_ledgers(registry, folder, timeout_s=timeout_s, run_id=run_id, names=names)
+    alive = _alive(folder)
     async with _instances(registry, timeout_s) as instances:
-        for name in names:
+        for name in registry.names if names is None else names:
             provider = await instances.get(name)
             if provider is None:
                 continue
             try:
-                found = await _found_on(provider, run_id)
-            except SandboxbenchError as error:
+                found = await _found_on(provider, run_id, alive)
+            except Exception as error:
                 reaped.problems.append(f"{name} could not be listed: {describe(error)}")
                 continue
-            for owner, refs in _by_owner(found, here_only=provider.capabilities.hosted, named=run_id is not None):
+            dead: dict[Owner, list[SandboxRef]] = {}
+            for one in found:
+                if one.owner is None or one.standing == "alive" or (one.standing == "elsewhere" and run_id is None):
+                    continue
+                if one.proved or run_id is not None:
+                    dead.setdefault(one.owner, []).append(one.ref)
+                else:
+                    reaped.unproved.append(one)
+            for owner, refs in dead.items():
                 _note(await clear(provider, owner, refs), owner, reaped)
     return reaped
 
 
-def _by_owner(found: Iterable[Found], *, here_only: bool, named: bool) -> list[tuple[Owner, list[SandboxRef]]]:
-    """Those to destroy by their labels alone.
-
-    A hosted provider lists what any machine of the account made, and two machines may have one name: there a label
-    proves nothing without a ledger, unless the run is named.
-    """
-    dead: dict[Owner, list[SandboxRef]] = {}
-    for one in found:
-        if one.owner is None:
-            continue
-        if (one.standing == "dead" and (named or not here_only)) or (one.standing == "elsewhere" and named):
-            dead.setdefault(one.owner, []).append(one.ref)
-    return list(dead.items())
+def _alive(folder: Path) -> frozenset[str]:
+    """Labels of owners whose ledger says that they live, wherever they are."""
+    try:
+        return frozenset(book.owner.label() for book in books(folder) if book.standing == "alive")
+    except OSError:
+        return frozenset()
 
 
-async def _found_on(provider: GuardedProvider, run_id: str | None) -> list[Found]:
+async def _found_on(provider: GuardedProvider, run_id: str | None, alive: Collection[str]) -> list[Found]:
     found = []
+    proved = not provider.capabilities.hosted
     for ref in await provider.owned(run_id):
-        owner = Owner.parse(ref.details.get("owner", ""))
-        found.append(Found(ref, owner, "unlabelled" if owner is None else standing(owner)))
+        label = ref.details.get("owner", "")
+        owner = Owner.parse(label)
+        if owner is None:
+            found.append(Found(ref, None, "unlabelled", proved))
+        elif run_id in (None, owner.run_id):
+            found.append(Found(ref, owner, "alive" if label in alive else standing(owner), proved))
     return found
 
 
@@ -171,9 +186,9 @@ class Survey:
 
 
 async def survey(
-    registry: Registry, names: Sequence[str], folder: Path, *, timeout_s: float = 30.0, run_id: str | None = None
+    registry: Registry, names: Sequence[str] | None, folder: Path, *, timeout_s: float = 30.0, run_id: str | None = None
 ) -> Survey:
-    """Everything of this project that exists: what providers ``names`` list, and what ledgers lead to."""
+    """Everything of this project that exists on these providers, or all: what they list, and what ledgers lead to."""
     out = Survey()
     try:
         known = [book for book in books(folder) if run_id in (None, book.owner.run_id)]
@@ -181,43 +196,53 @@ async def survey(
         known = []
         out.problems.append(f"the ledger cannot be read: {error}")
     seen: dict[tuple[str, str], Found] = {}
+    alive = _alive(folder)
     async with _instances(registry, timeout_s) as instances:
         for book in known:
             for name, made in book.made.items():
-                if not made.live and not made.unknown:
+                if (names is not None and name not in names) or (not made.live and not made.unknown):
                     continue
                 provider = await instances.get(name, made)
-                if provider is not None and made.labels:
-                    await _list(provider, book.owner.run_id, seen, out.problems)
-                else:
-                    if provider is None:
-                        out.problems.append(instances.problems[name])
+                if provider is None:
+                    out.problems.append(instances.problems[name])
+                elif made.labels and id(provider.unguarded) not in instances.silent:
+                    found = await _listing(provider, book.owner.run_id, alive, out.problems)
+                    if found is None:
+                        instances.silent.add(id(provider.unguarded))
+                    # Two instances of one kind list each other's.
+                    seen |= {(made.kind, one.ref.id): replace(one, proved=True) for one in found or ()}
+                if provider is None or not made.labels:
                     seen |= {(made.kind, id_): Found(ref, book.owner, book.standing) for id_, ref in made.live.items()}
                 if made.unknown and book.standing == "dead" and not (provider is not None and made.labels):
                     out.unknown.append((name, made.unknown, book.owner.run_id))
-        for name in names:
+        for name in registry.names if names is None else names:
             provider = await instances.get(name)
             if provider is not None:
-                await _list(provider, run_id, seen, out.problems)
+                for one in await _listing(provider, run_id, alive, out.problems) or ():
+                    seen.setdefault((registry.kind(name), one.ref.id), one)
     out.found = list(seen.values())
     return out
 
 
-async def _list(
-    provider: GuardedProvider, run_id: str | None, seen: dict[tuple[str, str], Found], problems: list[str]
-) -> None:
+async def _listing(
+    provider: GuardedProvider, run_id: str | None, alive: Collection[str], problems: list[str]
+) -> list[Found] | None:
     try:
-        for one in await _found_on(provider, run_id):
-            # Two instances of one kind list each other's.
-            seen.setdefault((type(provider.unguarded).__name__, one.ref.id), one)
-    except SandboxbenchError as error:
+        return await _found_on(provider, run_id, alive)
+    except Exception as error:
         problems.append(f"{provider.name} could not be listed: {describe(error)}")
+        return None
 
 
 async def reap_ledgers(
-    registry: Registry, folder: Path, *, timeout_s: float = 30.0, run_id: str | None = None
+    registry: Registry,
+    folder: Path,
+    *,
+    timeout_s: float = 30.0,
+    run_id: str | None = None,
+    names: Collection[str] | None = None,
 ) -> Reaped:
-    """Destroy what the owners of these ledgers left, where they are dead; of one run, or of all.
+    """Destroy what the owners of these ledgers left, where they are dead; of one run or all, on some providers or all.
 
     With a run that is named, an owner that cannot be seen from here counts as dead.
     """
@@ -231,13 +256,18 @@ async def reap_ledgers(
     if dead:
         async with _instances(registry, timeout_s) as instances:
             for book in dead:
-                with suppress(FileNotFoundError), taken(book.path) as free:
-                    if free and await _clear(book, instances, reaped):
-                        book.path.unlink(missing_ok=True)
+                try:
+                    with taken(book.path) as free:
+                        if free and await _clear(book, instances, reaped, names):
+                            book.path.unlink(missing_ok=True)
+                except FileNotFoundError:
+                    pass  # somebody else was quicker
+                except Exception as error:
+                    reaped.problems.append(f"what run {book.owner.run_id} left is not destroyed: {describe(error)}")
     return reaped
 
 
-async def _clear(book: Book, instances: _Instances, reaped: Reaped) -> bool:
+async def _clear(book: Book, instances: _Instances, reaped: Reaped, names: Collection[str] | None) -> bool:
     """Destroy all that a ledger leads to. True when nothing of it can be left."""
     if book.spoilt:
         run = book.owner.run_id
@@ -249,12 +279,21 @@ async def _clear(book: Book, instances: _Instances, reaped: Reaped) -> bool:
     for name, made in book.made.items():
         if not made.live and not made.unknown:
             continue
+        if names is not None and name not in names:
+            done = False
+            continue
         provider = await instances.get(name, made)
+        if provider is not None and id(provider.unguarded) in instances.silent:
+            done = False
+            continue
         if provider is None:
             reaped.problems.append(f"what run {book.owner.run_id} left is not destroyed: {instances.problems[name]}")
             done = False
             continue
-        clean = _note(await clear(provider, book.owner, made.live.values()), book.owner, reaped)
+        cleared = await clear(provider, book.owner, made.live.values())
+        if not cleared.listed:
+            instances.silent.add(id(provider.unguarded))
+        clean = _note(cleared, book.owner, reaped)
         if made.unknown and not made.labels:
             reaped.unknown.append((name, made.unknown, book.owner.run_id))
             clean = False

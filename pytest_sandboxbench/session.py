@@ -66,7 +66,6 @@ class BenchSession:
         self.termination = Termination()
         self.selected = 0
         self._registry: Registry | None = None
-        self._shared: Mapping[str, str] | None = getattr(config, "workerinput", {}).get("sandboxbench")
         self._mistake = ""
         self._members: dict[str, list[pytest.Item]] = {}
         self._measured: dict[str, list[str]] = {}
@@ -130,9 +129,8 @@ class BenchSession:
     @property
     def shared(self) -> Mapping[str, str]:
         """What names this run, in a worker as its controller decided."""
-        if self._shared is None:
-            self._shared = share(self.config)
-        return self._shared
+        given: Mapping[str, str] | None = getattr(self.config, "workerinput", {}).get("sandboxbench")
+        return share(self.config) if given is None else given
 
     # -- collecting
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from .baseline.bridge import Wishes
     from .session import BenchSession
 
-__all__ = ["NEWS", "PAYLOAD", "SESSION", "WISHES"]
+__all__ = ["NEWS", "PAYLOAD", "SESSION", "SHARED", "WISHES"]
 
 SESSION: pytest.StashKey[BenchSession] = pytest.StashKey()
 """On the config: the benches of this session, once there are any."""
@@ -22,6 +22,9 @@ WISHES: pytest.StashKey[Wishes] = pytest.StashKey()
 
 NEWS: pytest.StashKey[dict[str, Mapping[str, Any]]] = pytest.StashKey()
 """On the config of xdist's controller: what each worker said last of leaks, missing providers and records."""
+
+SHARED: pytest.StashKey[Mapping[str, str]] = pytest.StashKey()
+"""On the config, but of xdist's workers: the run's id, and the folder of its records."""
 
 PAYLOAD: pytest.StashKey[dict[str, Any]] = pytest.StashKey()
 """On an item: what it measured, on its way to its report."""

@@ -24,6 +24,7 @@ SAME_RUN = Owner("20260101-000000-aaaaaa", "here", 3, "1")
 @pytest.fixture(autouse=True)
 def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clearing, "_BETWEEN_LOOKS_S", 0.02)
+    monkeypatch.setattr(clearing, "_PATIENCE_S", 0.1)
 
 
 class Stage:
@@ -92,8 +93,50 @@ def test_what_is_known_and_gone_already_is_done(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
+def test_one_that_names_no_owner_may_be_anybodys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main() -> None:
+        stage = Stage(tmp_path)
+        (mine, somebodys) = await stage.made(OWNER, 2)
+
+        async def owned(_run_id: str | None = None) -> list[SandboxRef]:
+            return [SandboxRef("p", id_) for id_ in stage.provider.live]
+
+        monkeypatch.setattr(stage.provider, "owned", owned)
+        cleared = await stage.clear([mine])
+        assert cleared.is_clean
+        assert stage.provider.live == (somebodys.id,)
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [None, "p-1", {"p-1": 1}, [None], ["p-1"], [SandboxRef("p", 7)], [SandboxRef("p", "7", {"owner": 1})]],  # type: ignore[arg-type,dict-item]
+    ids=repr,
+)
+def test_a_list_that_is_none_keeps_nothing_from_being_destroyed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: Any
+) -> None:
+    async def main() -> None:
+        stage = Stage(tmp_path)
+        known = await stage.made(OWNER, 2)
+
+        async def owned(_run_id: str | None = None) -> Any:
+            return answer
+
+        monkeypatch.setattr(stage.provider, "owned", owned)
+        cleared = await stage.clear(known)
+        assert ids(cleared.destroyed) == ids(known)
+        assert stage.provider.live == ()
+        assert not cleared.listed
+        ((_ref, reason),) = cleared.left
+        assert "a list of SandboxRef" in reason
+
+    asyncio.run(main())
+
+
 def test_what_comes_late_is_awaited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clearing, "_BETWEEN_LOOKS_S", 0.2)
+    monkeypatch.setattr(clearing, "_PATIENCE_S", 5.0)
 
     async def main() -> None:
         stage = Stage(tmp_path, create="late:0.3")

@@ -145,10 +145,10 @@ def test_unknown_creates_are_told_until_they_are_forgotten(world: World, told: T
 
 def test_a_kind_that_is_not_installed_is_told(world: World, told: Told) -> None:
     world.book(dead(), [SandboxRef("cloud", "box-1")], name="cloud", kind="gone-cloud")
-    text = told("list", "p")
+    text = told("list")
     assert "box-1" in text
     assert "unknown kind 'gone-cloud'" in text
-    assert "is not destroyed: " in told("reap", "p", status=1)
+    assert "is not destroyed: " in told("reap", status=1)
     assert told("reap", "--forget", RUN) == f"forgot run {RUN}\n"
 
 
@@ -172,6 +172,6 @@ def test_a_folder_that_others_may_write_is_told(world: World, told: Told, comman
 
 def test_what_a_provider_calls_its_sandboxes_cannot_move_the_cursor(world: World, told: Told) -> None:
     world.book(Owner(RUN, dead().host, dead().pid, "1"), [SandboxRef("cloud", "\x1b[2Jboo\nho")], name="c", kind="gone")
-    text = told("list", "p")
+    text = told("list")
     assert "\x1b" not in text
     assert len(text.splitlines()) == 3

@@ -316,3 +316,20 @@ def test_a_hosted_one_may_come_later_still_so_it_stays_written_down(tmp_path: Pa
     measure(tmp_path, *options, rounds=1, warmup=0)
     (ledger,) = ledgers()
     ledger.unlink()
+
+
+def test_a_search_for_latecomers_spares_what_another_instance_of_the_kind_has_made(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text('[tool.sandboxbench.providers.other]\nkind = "null"\n')
+    made = Measuring(Registry(tmp_path), Settings(**QUICK), run_id="run-1", folder=tmp_path / "records")
+
+    async def act(made: Measuring) -> None:
+        assert (await made.preflight("null")).ready
+        assert (await made.preflight("other")).ready
+        sandbox = await made.guarded("other").create()
+        made.ledger.making("null")
+        await made._clear("null")
+        assert (await sandbox.exec(["true"])).exit_code == 0
+        assert made.ledger.unknown["null"] == 1, "it is not the one that was looked for"
+
+    drive(made, act)
+    assert made.left == []

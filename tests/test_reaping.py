@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -70,11 +71,11 @@ class World:
     def reap(self, *names: str, run_id: str | None = None, timeout_s: float = 5.0) -> Reaped:
         return asyncio.run(reap(Registry(self.root), names, self.folder, timeout_s=timeout_s, run_id=run_id))
 
-    def reap_ledgers(self) -> Reaped:
-        return asyncio.run(reap_ledgers(Registry(self.root), self.folder))
+    def reap_ledgers(self, timeout_s: float = 5.0) -> Reaped:
+        return asyncio.run(reap_ledgers(Registry(self.root), self.folder, timeout_s=timeout_s))
 
     def survey(self, *names: str, run_id: str | None = None) -> Survey:
-        return asyncio.run(survey(Registry(self.root), names, self.folder, run_id=run_id))
+        return asyncio.run(survey(Registry(self.root), names or None, self.folder, run_id=run_id))
 
 
 @pytest.fixture
@@ -147,7 +148,10 @@ def test_by_labels_alone_where_the_provider_is_of_this_host(world: World) -> Non
 def test_a_hosted_providers_label_proves_nothing_without_a_ledger(world: World) -> None:
     world.configure("p", hosted="true")
     left = world.make(dead(), 2)
-    assert world.reap("p") == Reaped()
+    reaped = world.reap("p")
+    assert {found.ref.id for found in reaped.unproved} == ids(left)
+    assert not any(found.proved for found in world.survey("p").found)
+    assert (reaped.destroyed, reaped.problems) == ([], [])
     assert world.live == ids(left)
     world.book(dead(), left[:1], hosted="true")
     assert len(world.reap("p").destroyed) == 2, "the ledger proves that its owner was of this host"
@@ -222,7 +226,7 @@ def test_a_provider_that_is_not_ready_now_is_told_and_kept(world: World) -> None
 def test_what_cannot_be_destroyed_is_told_and_kept(world: World, word: str) -> None:
     left = world.make(dead())
     path = world.book(dead(), left, destroy=word)
-    reaped = world.reap(timeout_s=0.3)
+    reaped = world.reap_ledgers(timeout_s=0.3)
     assert [ref.id for ref, _reason in reaped.left] == [left[0].id]
     assert path.exists()
 
@@ -284,7 +288,7 @@ def test_a_survey_of_two_instances_of_one_kind_shows_each_sandbox_once(world: Wo
 def test_a_survey_without_the_provider_shows_what_is_written(world: World) -> None:
     world.book(dead(), [SandboxRef("gone", "x")], name="gone", kind="gone-cloud", unknown=2)
     seen = world.survey()
-    assert [found.ref.id for found in seen.found] == ["x"]
+    assert "x" in {found.ref.id for found in seen.found}, "beside what others have on this machine"
     assert seen.unknown == [("gone", 2, dead().run_id)]
     assert "gone-cloud" in seen.problems[0]
 
@@ -353,3 +357,20 @@ def test_a_ledger_that_was_cut_in_its_first_line_leads_to_nothing_and_goes(world
         assert world.reap_ledgers() == Reaped()
         assert not path.exists()
         path = world.book(dead(), [])
+
+
+def test_only_what_is_named_is_reaped(world: World) -> None:
+    path = world.book(dead(), left := world.make(dead()))
+    world.configure("q")
+    assert world.reap("q").destroyed == []
+    assert world.live == ids(left)
+    assert path.exists()
+
+
+def test_one_that_does_not_answer_is_waited_for_once(world: World) -> None:
+    paths = [world.book(dead(run), world.make(dead(run)), owned="hang") for run in ("a", "b", "c")]
+    began = time.monotonic()
+    reaped = world.reap_ledgers(timeout_s=0.5)
+    assert time.monotonic() - began < 2.5, "not for each ledger"
+    assert "could not be listed" in reaped.left[0][1]
+    assert all(path.exists() for path in paths)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import sys
 import time
 from collections.abc import Sequence
@@ -11,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .. import threads
 from ..errors import UsageError
 
 if TYPE_CHECKING:
@@ -52,13 +52,13 @@ def _seconds(text: str) -> float:
     return value
 
 
-def _asked(arguments: argparse.Namespace) -> tuple[Registry, Sequence[str], Path]:
+def _asked(arguments: argparse.Namespace) -> tuple[Registry, Sequence[str] | None, Path]:
     from ..ledger import folder_of_user
     from ..providers.registry import Registry
 
     registry = Registry(Path.cwd())
     registry.check(arguments.names)
-    return registry, arguments.names or registry.names, folder_of_user()
+    return registry, arguments.names or None, folder_of_user()
 
 
 def _list(arguments: argparse.Namespace) -> int:
@@ -66,7 +66,7 @@ def _list(arguments: argparse.Namespace) -> int:
     from ..report.text import harmless
 
     registry, names, folder = _asked(arguments)
-    seen = asyncio.run(survey(registry, names, folder, timeout_s=arguments.timeout, run_id=arguments.run_id))
+    seen = threads.run(survey(registry, names, folder, timeout_s=arguments.timeout, run_id=arguments.run_id))
     rows = [("PROVIDER", "SANDBOX", "RUN", "AGE", "ITS PROCESS")]
     rows += [
         (found.ref.provider, found.ref.id, found.owner.run_id if found.owner else "?", _age(found), _whose(found))
@@ -94,8 +94,10 @@ def _whose(found: Found) -> str:
         return "unknown: it has no label of this project"
     if found.standing == "alive":
         return f"{owner.pid}, running"
-    if found.standing == "dead":
+    if found.standing == "dead" and found.proved:
         return f"{owner.pid}, gone: `sandboxbench reap`"
+    if found.standing == "dead":
+        return f"{owner.pid}, gone if it was on this machine: `sandboxbench reap --run {owner.run_id}`"
     return f"{owner.pid} on {owner.host or 'another host'}: `sandboxbench reap --run {owner.run_id}` if it is over"
 
 
@@ -128,12 +130,18 @@ def _reap(arguments: argparse.Namespace) -> int:
     if living:
         pids = ", ".join(str(book.owner.pid) for book in living)
         raise UsageError(f"run {arguments.run_id} is not over: end process {pids} first, it destroys what it made")
-    reaped = asyncio.run(reap(registry, names, folder, timeout_s=arguments.timeout, run_id=arguments.run_id))
+    reaped = threads.run(reap(registry, names, folder, timeout_s=arguments.timeout, run_id=arguments.run_id))
     for line in told_of(reaped):
         print(harmless(line, 4000))
     for ref, reason in reaped.left:
         print(f"not destroyed: {harmless(ref.provider)} {harmless(ref.id)}: {harmless(reason, 2000)}")
-    if not reaped.destroyed and not reaped.left and not reaped.problems and not reaped.unknown:
+    for found in reaped.unproved:
+        run = harmless(found.owner.run_id) if found.owner is not None else "?"
+        print(
+            f"left alone: {harmless(found.ref.provider)} {harmless(found.ref.id)}; no ledger proves that its process "
+            f"ran on this machine: `sandboxbench reap --run {run}` if that run is over"
+        )
+    if not reaped.unproved and not reaped.destroyed and not reaped.left and not reaped.problems and not reaped.unknown:
         print("nothing is left of any run that is over" if not arguments.run_id else "nothing is left of that run")
     return 1 if reaped.left or reaped.problems or reaped.unknown else 0
 

@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from ..errors import ProviderMissing, SandboxbenchError, UsageError
+from ..errors import ProviderMissing, UsageError
 from ..ledger import Ledger, folder_of_user, this_process
 from ..load.deadlines import Pulse, bounded, describe
 from ..load.guard import GuardedProvider
@@ -131,6 +131,7 @@ class _Instances:
         self._made: list[tuple[GuardedProvider, str]] = []
         self._closed: list[Provider] = []
         self._ledgers: dict[str, Ledger] = {}
+        self._hosted = False
 
     @property
     def name(self) -> str:
@@ -171,6 +172,7 @@ class _Instances:
 
     def _ledger(self, owner: Owner, can: Capabilities) -> Ledger:
         """What a kill in the middle of a check leaves is found like that of any run."""
+        self._hosted = self._hosted or can.hosted
         ledger = self._ledgers.get(owner.run_id)
         if ledger is None:
             secrets_ = secrets_of(self._registry)
@@ -181,9 +183,13 @@ class _Instances:
 
     async def clear(self) -> str:
         """Destroy what the check made, then look. Returns what is left."""
-        left = await self._clear()
-        for ledger in self._ledgers.values():
-            ledger.close(all_gone=not left)
+        left = "it was not looked for"
+        try:
+            left = await self._clear()
+        finally:
+            for ledger in self._ledgers.values():
+                # A hosted provider may finish a create later than anybody looks here.
+                ledger.close(all_gone=not left and not (self._hosted and any(ledger.unknown.values())))
         return left
 
     async def _clear(self) -> str:
@@ -199,19 +205,22 @@ class _Instances:
         first = made[0][0]
         look = await self.another() if first.capabilities.labels else self._guarded(first.unguarded, self._owner)
         runs = sorted({run for _one, run in made})
+        labels = {replace(self._owner, run_id=run).label() for run in runs}
         left: list[SandboxRef] = []
         for turn in range(_LOOKS):
             await asyncio.sleep(_BETWEEN_LOOKS_S if turn else 0)
             try:
-                left = [ref for run in runs for ref in await look.owned(run)]
-            except SandboxbenchError as error:
+                listed = [ref for run in runs for ref in await look.owned(run)]
+            except Exception as error:
                 return f"what is left could not be listed: {describe(error)}"
+            # One that names no owner may be anybody's.
+            left = [ref for ref in listed if ref.details.get("owner") in labels]
             if not left:
                 return ""
         ids = ", ".join(ref.id for ref in left)
         for ref in left:
             try:
                 await look.destroy(ref)
-            except SandboxbenchError as error:
+            except Exception as error:
                 return f"left behind: {ids}, and not to be destroyed: {describe(error)}"
         return f"left behind: {ids}"

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import cast
 
 from ..errors import CreateFailed, Rejected, SandboxError, Unsupported
 from ..ledger import Ledger
@@ -206,7 +207,7 @@ class GuardedProvider:
                 raise CreateFailed(tried, said=str(error), cure=cure) from None
         try:
             yield
-        except (Rejected, CreateFailed):
+        except (Rejected, CreateFailed, Unsupported):
             self._ledger.over(self.name)
             raise
         finally:
@@ -259,10 +260,14 @@ class GuardedProvider:
         self._gone(ref)
 
     async def owned(self, run_id: str | None = None) -> Sequence[SandboxRef]:
-        """What exists; also after the end, and whatever the adapter does."""
+        """What exists; also after the end, and whatever the adapter does. ``SandboxError`` for what is no such list."""
         guard = Guard(self._guard.pulse, self.timeout_s)
         call = guard.within("owned", "", self._inner.owned(run_id))
-        return await bounded("owned", call, self.timeout_s + 2 * GRACE_S)
+        found = await bounded("owned", call, self.timeout_s + 2 * GRACE_S)
+        if not isinstance(found, list | tuple) or not all(map(_is_ref, found)):
+            cure = "a list of SandboxRef with texts for id and details is asked for: report it to its author"
+            raise SandboxError("owned", said=f"it returned {found!r:.200}", cure=cure)
+        return found
 
     async def round_trip(self) -> None:
         await self._guard.within("round_trip", "", self._inner.round_trip())
@@ -281,16 +286,24 @@ class GuardedProvider:
                 call = guard.within("destroy", ref.id, self._inner.destroy(ref, deadline_s=self.timeout_s))
                 try:
                     await bounded("destroy", call, self.timeout_s + 2 * GRACE_S)
-                except SandboxError as error:
-                    return str(error)
                 except Exception as error:
-                    return f"destroy on {ref.id} raised {describe(error)}"
+                    told = describe(error)
+                    return told if isinstance(error, SandboxError) else f"destroy on {ref.id} raised {told}"
                 self._gone(ref)
                 return ""
 
         refs = list(self.live.values())
         reasons = await asyncio.gather(*map(destroy, refs))
         return [(ref, reason) for ref, reason in zip(refs, reasons, strict=True) if reason]
+
+
+def _is_ref(found: object) -> bool:
+    if not isinstance(found, SandboxRef):
+        return False
+    id_, details = cast("object", found.id), cast("object", found.details)
+    if not (isinstance(id_, str) and isinstance(details, Mapping)):
+        return False
+    return all(isinstance(text, str) for pair in details.items() for text in pair)
 
 
 def _is_phase(name: object, span: object) -> bool:

@@ -78,3 +78,12 @@ def test_a_folder_that_cannot_be_written_is_refused_before_anything_is_measured(
 def test_an_empty_name_is_no_folder(suite: Suite) -> None:
     suite.one_bench()
     assert "it names no folder; write for example records/today" in clean(suite.run("--sandbox-records="), 4)
+
+
+def test_a_chosen_folder_and_one_worker(suite: Suite) -> None:
+    """The run's name and folder are decided once, also for what the controller does at the end."""
+    suite.one_bench()
+    result = suite.run_apart("--sandbox-records=here", "-n", "1")
+    text = clean(result, 0)
+    assert "  fake  " in text
+    assert (suite.path / "here" / "run.json").exists()
