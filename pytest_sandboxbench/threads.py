@@ -49,11 +49,11 @@ class DaemonThreads(ThreadPoolExecutor):
         with self._lock:
             if self._over:
                 raise RuntimeError("cannot schedule new futures after shutdown")
-            if self._idle:
-                self._idle -= 1
-                self._calls.put(call)
-                return future
-        threading.Thread(target=self._work, args=(call,), name=_NAME, daemon=True).start()
+            more = not self._idle
+            self._idle -= not more
+        if more:
+            threading.Thread(target=self._work, name=_NAME, daemon=True).start()
+        self._calls.put(call)
         return future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
@@ -64,11 +64,11 @@ class DaemonThreads(ThreadPoolExecutor):
                 self._idle -= 1
                 self._calls.put(None)
 
-    def _work(self, call: _Call | None) -> None:
-        while call is not None:
+    def _work(self) -> None:
+        more = True
+        while more and (call := self._calls.get()) is not None:
             more = self._serve(call)
             del call  # while it is idle it keeps nothing alive
-            call = self._calls.get() if more else None
 
     def _serve(self, call: _Call) -> bool:
         """Whether there may be more."""
