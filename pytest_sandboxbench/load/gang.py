@@ -108,6 +108,17 @@ class _Scheduler:
             def _split_scope(self, nodeid: str) -> str:
                 return "benches"
 
+            def remove_node(self, node: Any) -> str | None:
+                # What was running when the worker ended is not run again, as in xdist's default: it may end the next
+                # one, too, and what it makes may cost money.
+                groups = self.assigned_work[node].values()
+                running = next((name for group in groups for name, done in group.items() if not done), None)
+                for group in groups:
+                    if running in group:
+                        group[running] = True
+                super().remove_node(node)
+                return running
+
         scheduler = OneWorker(self._config, self._log)
         for node, collection in self._collections.items():
             scheduler.add_node(node)

@@ -131,3 +131,33 @@ def test_records_on_a_really_full_disk(suite: Suite) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     assert "No space left on device" in done.stdout
     assert " 300 " in done.stdout.partition("operation ")[2]
+
+
+def test_a_bench_that_ends_its_worker_is_not_run_again(suite: Suite) -> None:
+    """Others are, by a new worker."""
+    suite.write(
+        test_two="""
+        import os
+
+        async def test_deadly(sandbox_bench):
+            async def act(sandbox):
+                if len(open("calls.jsonl").read().splitlines()) > 6:
+                    os._exit(9)
+            await sandbox_bench.measure(act)
+
+        async def test_next(sandbox_bench):
+            async def act(sandbox):
+                pass
+            await sandbox_bench.measure(act)
+        """
+    )
+    result = suite.run_apart("-n", "2", f"--sandbox-option=fake.state_dir={suite.path}/state")
+    result.assert_outcomes(failed=1, passed=1)
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["*crashed while running 'test_two.py::test_deadly*"])
+    text = result.stdout.str()
+    assert text.count("crashed while running 'test_two.py::test_deadly") == text.count("crashed while running")
+    assert "INTERNALERROR" not in text
+    assert {sample["series"] for sample in suite.samples() if sample["outcome"] == "ok"} >= {"fake:next@1/burst"}
+    assert "destroyed 1 left by run" in text
+    suite.assert_nothing_left()
