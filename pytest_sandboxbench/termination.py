@@ -6,20 +6,25 @@ Their default action ends the process at once, and what it had made stays. Impor
 from __future__ import annotations
 
 import signal
+import sys
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from types import FrameType
 
-__all__ = ["Termination"]
+__all__ = ["Termination", "interrupt"]
 
 
 class Termination:
-    """``number`` is the signal that came, 0 for none."""
+    """``number`` is the signal that came, 0 for none. ``interrupted``: somebody asked for the end already, in any way.
+
+    The first time all that was made is destroyed, however long it takes; the second time nobody waits any more.
+    """
 
     def __init__(self) -> None:
         self.number = 0
+        self.interrupted = False
         self._installed: list[int] = []
 
     def install(self) -> None:
@@ -38,9 +43,34 @@ class Termination:
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
         self.number = number
-        # asyncio has a handler of its own, which cancels what runs and lets it clean up.
-        interrupt = signal.getsignal(signal.SIGINT)
-        if callable(interrupt):
-            interrupt(signal.SIGINT, frame)
-        else:
-            raise KeyboardInterrupt
+        interrupt(frame)
+
+
+def interrupt(frame: FrameType | None) -> None:
+    """As Ctrl-C where ``frame`` runs. Around an event loop it cancels what runs and lets it clean up.
+
+    Otherwise, and the second time, it raises ``KeyboardInterrupt``.
+    """
+    handler = signal.getsignal(signal.SIGINT)
+    if callable(handler) and handler is not signal.default_int_handler:
+        handler(signal.SIGINT, frame)  # asyncio's own, as a rule
+        return
+    # Where Ctrl-C is ignored, as in the background of a shell, asyncio has no handler in place. Straight through the
+    # event loop an exception would leave everybody in the middle of what they do.
+    runner, task = _running(frame)
+    if runner is None:
+        raise KeyboardInterrupt
+    runner._on_sigint(signal.SIGINT, frame, task)
+
+
+def _running(frame: FrameType | None) -> tuple[Any, Any]:
+    """The ``asyncio.Runner`` around a frame, and its task."""
+    runners = sys.modules.get("asyncio.runners")
+    kind = getattr(runners, "Runner", None)
+    run = getattr(getattr(kind, "run", None), "__code__", None)
+    while frame is not None and hasattr(kind, "_on_sigint"):
+        if frame.f_code is run:
+            task = frame.f_locals.get("task")
+            return (frame.f_locals["self"], task) if task is not None else (None, None)
+        frame = frame.f_back
+    return None, None

@@ -8,7 +8,7 @@ event loop is interrupted by a signal (``watchdog.py``). What it raises becomes 
 from __future__ import annotations
 
 import asyncio
-import signal
+import sys
 import time
 import traceback
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 
 from ..clock import NS_PER_S, now_ns
 from ..errors import OperationTimeout, SandboxbenchError, SandboxError
+from ..termination import interrupt
 from .watchdog import LoopBlocked
 
 __all__ = ["GRACE_S", "Guard", "Pulse", "bounded", "describe", "forget", "outcome", "tamed"]
@@ -137,11 +138,9 @@ def tamed(tried: str, sandbox: str = "", *, awaits: bool = False) -> Iterator[No
     except (Exception, LoopBlocked):
         raise
     except KeyboardInterrupt:
-        # Straight through the event loop it would leave everybody else in the middle of what they do.
-        interrupt = signal.getsignal(signal.SIGINT)
-        if runs_in is None or not callable(interrupt) or interrupt is signal.default_int_handler:
+        if runs_in is None:
             raise
-        interrupt(signal.SIGINT, None)  # asyncio's own: cancels what runs; the second time it raises
+        interrupt(sys._getframe())  # cancels what runs; the second time it raises
         raise asyncio.CancelledError(f"interrupted in {tried}") from None
     except BaseException as error:
         if awaits and isinstance(error, asyncio.CancelledError):

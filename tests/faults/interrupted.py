@@ -96,6 +96,21 @@ def interrupted_as_a_group(case: Case) -> Ended:
     return case.end(process)
 
 
+def in_the_background(case: Case) -> Ended:
+    """A shell that is not interactive starts it with Ctrl-C ignored; nothing more is made after the signal."""
+
+    def background() -> None:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    process = case.start("-k", "test_lives", *LONG, before=background)
+    case.wait_for_mark("lives", 7, process)
+    process.send_signal(signal.SIGTERM)
+    made = case.marks("lives")
+    ended = case.end(process, within_s=20)
+    assert case.marks("lives") <= made + 2, f"it went on: {made} lived before, {case.marks('lives')} in the end"
+    return ended
+
+
 FAULTS = (
     signalled(signal.SIGINT),
     Fault("Ctrl-C at a terminal (the whole group)", interrupted_as_a_group, 2, says=f"  {SUBJECT}"),
@@ -111,6 +126,7 @@ FAULTS = (
     ),
     signalled(signal.SIGTERM),
     signalled(signal.SIGTERM, "paused"),
+    Fault("SIGTERM as a background job", in_the_background, 143, says=f"  {SUBJECT}", fast=("null",)),
     signalled(signal.SIGHUP),
     signalled(signal.SIGKILL),
     signalled(signal.SIGKILL, "paused"),
