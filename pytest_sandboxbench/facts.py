@@ -12,9 +12,12 @@ import sys
 from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["guest_command", "host_facts", "load_average", "parse_guest", "process_start"]
+if TYPE_CHECKING:
+    from .model import Capabilities, Preflight
+
+__all__ = ["guest_command", "host_facts", "load_average", "parse_guest", "process_start", "provider_facts"]
 
 _PACKAGES = ("pytest", "pytest-benchmark", "pytest-asyncio", "pytest-xdist")
 
@@ -149,3 +152,27 @@ def _read(path: str) -> str:
         return Path(path).read_text(encoding="utf-8", errors="replace")
     except OSError:
         return ""
+
+
+def provider_facts(kind: str, options: Mapping[str, Any], can: Capabilities, answer: Preflight) -> dict[str, Any]:
+    """How an instance is set up, what its provider declares, and what its preflight found."""
+    return {
+        "kind": kind,
+        "isolation": can.isolation,
+        "hosted": can.hosted,
+        "pause": list(can.pause),
+        "limits": sorted(can.limits),
+        "options": dict(options),
+        "facts": dict(answer.facts),
+        "spans": {
+            span.operation: {
+                "start": span.start,
+                "end": span.end,
+                "clock": span.clock,
+                "resolution_s": span.resolution_s,
+                "polling": span.polling,
+                "state": span.state,
+            }
+            for span in can.spans
+        },
+    }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import sys
 import time
@@ -15,7 +16,8 @@ from typing import Any
 from . import __version__
 from .clearing import Cleared, clear
 from .clock import now_ns
-from .facts import guest_command, host_facts, load_average, parse_guest
+from .ending import STOPS_S, stop, to_its_end
+from .facts import guest_command, host_facts, load_average, parse_guest, provider_facts
 from .ledger import Ledger, folder_of_user, this_process
 from .load.block import Block, BlockPlan, BlockRunner, Left
 from .load.deadlines import Pulse, bounded, describe
@@ -92,6 +94,8 @@ class Measuring:
         self.told = partial(hide, known=self._secrets)
         self._watchdog = Watchdog()
         self._seed = secrets.randbits(32) if settings.seed is None else settings.seed
+        self._task: asyncio.Task[Any] | None = None
+        """The one that measures a block at this moment."""
         self.run_id = run_id
         self.folder = folder
         self.left: list[Left] = []
@@ -133,31 +137,10 @@ class Measuring:
         self._providers[name] = provider
         if answer.ready:
             self.ledger.can(name, self._registry.kind(name), self._registry.options(name), provider.capabilities)
-            self.header["providers"][name] = redact(self._describe(name, provider, answer), self._secrets)
+            kind, options = self._registry.kind(name), self._registry.options(name)
+            said = provider_facts(kind, options, provider.capabilities, answer)
+            self.header["providers"][name] = redact(said, self._secrets)
         return answer
-
-    def _describe(self, name: str, provider: Provider, answer: Preflight) -> dict[str, Any]:
-        capabilities = provider.capabilities
-        return {
-            "kind": self._registry.kind(name),
-            "isolation": capabilities.isolation,
-            "hosted": capabilities.hosted,
-            "pause": list(capabilities.pause),
-            "limits": sorted(capabilities.limits),
-            "options": dict(self._registry.options(name)),
-            "facts": dict(answer.facts),
-            "spans": {
-                span.operation: {
-                    "start": span.start,
-                    "end": span.end,
-                    "clock": span.clock,
-                    "resolution_s": span.resolution_s,
-                    "polling": span.polling,
-                    "state": span.state,
-                }
-                for span in capabilities.spans
-            },
-        }
 
     def provider(self, name: str) -> Provider:
         """A provider whose preflight said ready."""
@@ -265,12 +248,14 @@ class Measuring:
             self.ledger,
         )
         started = time.monotonic()
+        self._task = asyncio.current_task()
         try:
             await runner.run(block)
             record["complete"] = True
             await self._look_apart(block)
             await self._find_late(block)
         finally:
+            self._task = None
             record["wall_s"] = round(time.monotonic() - started, 3)
             self._write_header()
 
@@ -344,18 +329,32 @@ class Measuring:
         timeout_s = min(10.0, self._settings.timeout_s)  # nobody shall wait long for the rest of an earlier run
         return await reap_ledgers(self._registry, folder_of_user(), timeout_s=timeout_s)
 
-    async def aclose(self) -> None:
-        """Destroy what this run still owns, close the clients, finish the records."""
-        try:
-            with self._watchdog.watching():
-                for name, provider in self._providers.items():
-                    if name in self._preflights and self._preflights[name].ready:
-                        await self._close(name, provider)
-                self._watchdog.rest()
-        finally:
-            self._finish()
+    async def aclose(self, *, interrupts: int = 0) -> None:
+        """Destroy what this run still owns, close the clients, finish the records: after two interrupts only this.
 
-    def _finish(self) -> None:
+        The first interrupt does not keep it from its end, one that comes after another does.
+        """
+        try:
+            if interrupts < 2:
+                await to_its_end(self._close_all(), interrupted=interrupts > 0)
+            elif self._task is not None:
+                await stop(self._task)
+        finally:
+            self.finish()
+
+    async def _close_all(self) -> None:
+        if self._task is not None:  # an exception went through the event loop, and left it in the middle
+            await stop(self._task, self._settings.timeout_s + STOPS_S)
+        with self._watchdog.watching():
+            for name, provider in self._providers.items():
+                if name in self._preflights and self._preflights[name].ready:
+                    await self._close(name, provider)
+            self._watchdog.rest()
+
+    def finish(self) -> None:
+        """Finish the records and the ledger, once."""
+        if "finished" in self.header:
+            return
         self.header["complete"] = all(block["complete"] for block in self.header["blocks"])
         self.header["finished"] = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         if self.header["blocks"]:

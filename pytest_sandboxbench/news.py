@@ -35,6 +35,10 @@ class News:
         """In a worker: let the controller know, also when no report follows."""
         say(self._config, "news", {name: getattr(self, name) for name in ("absent", "left", "notes", "problem")})
 
+    def note(self, text: str) -> None:
+        self._notes.append(text)
+        self.tell()
+
     def missing(self, name: str, reason: str, cure: str) -> None:
         self._absent[name] = (reason, cure)
         self.tell()

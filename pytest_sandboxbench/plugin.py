@@ -138,6 +138,10 @@ class _Results:
 
             session_of(self._config).receive(report, payload)
 
+    def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
+        if (session := self._config.stash.get(SESSION, None)) is not None:
+            session.termination.came(excinfo.value)
+
     # Innermost: what ends the tests' fixtures is inside, the terminal's summary is not.
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> Generator[None, Any, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Generator, Mapping, Sequence
 from functools import cached_property
@@ -16,7 +15,6 @@ from .baseline.bridge import PublishedSeries, Wishes, check_collection, mark_ite
 from .bench import SandboxBench
 from .errors import UsageError
 from .identity import check_writable, hide_from_git, share
-from .ledger import books, folder_of_user
 from .load.gang import say
 from .load.operations import OPERATIONS, Scenario, shown_operations
 from .load.preflight import secrets_of
@@ -34,6 +32,7 @@ from .report.progress import Progress
 from .report.published import extra_info, figures
 from .stash import PAYLOAD, SESSION, WISHES
 from .termination import Termination
+from .workers import reap_workers
 
 __all__ = ["BenchSession", "provider_name", "session_of"]
 
@@ -342,28 +341,30 @@ class BenchSession:
     def finish(self, session: pytest.Session, status: int) -> Generator[None, Any, Any]:
         """Around the end of the session, in which fixtures end, and with them all sandboxes."""
         session.exitstatus = self.exit_status(status)
+        result = None
         try:
-            return (yield)
-        except KeyboardInterrupt:
-            # The second one: somebody does not want to wait for the sandboxes to end. The summary says what is left.
-            session.exitstatus = self.exit_status(pytest.ExitCode.INTERRUPTED)
-        finally:
+            try:
+                result = yield
+            except KeyboardInterrupt:
+                self._interrupted(session)
             if self.config.getoption("dist", "no") != "no" and not hasattr(self.config, "workerinput"):
-                self._reap_workers()
+                before = self.termination.interrupts > 0
+                try:
+                    reap_workers(self.registry, self.shared["run_id"], self.news, interrupted=before)
+                except KeyboardInterrupt:
+                    self._interrupted(session)
+            session.exitstatus = self.exit_status(session.exitstatus)  # what it found by then may be a leak
+            return result
+        finally:
             self.termination.uninstall()
 
-    def _reap_workers(self) -> None:
-        """In xdist's controller, at the end: destroy what workers of this run left that were killed."""
-        folder = folder_of_user()
-        run_id = self.shared["run_id"]
-        try:
-            if not any(book.standing == "dead" for book in books(folder) if book.owner.run_id == run_id):
-                return
-        except OSError:
-            return  # the workers said so
-        from .reaping import reap_ledgers
-
-        self.news.reaped(asyncio.run(reap_ledgers(self.registry, folder, run_id=run_id)), own=True)
+    def _interrupted(self, session: pytest.Session) -> None:
+        """At the end: somebody does not want to wait for the sandboxes to end. The summary says what is left."""
+        self.termination.interrupts += 1
+        session.exitstatus = pytest.ExitCode.INTERRUPTED
+        if self.measuring is not None:
+            self.measuring.finish()
+            self.news.tell()
 
     def exit_status(self, status: int) -> int:
         """pytest's own status, unless a worse thing is known: a leak or regression 1, nothing measured 5.

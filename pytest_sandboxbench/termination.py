@@ -8,6 +8,7 @@ from __future__ import annotations
 import signal
 import sys
 import threading
+import traceback
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -17,14 +18,14 @@ __all__ = ["Termination", "interrupt"]
 
 
 class Termination:
-    """``number`` is the signal that came, 0 for none. ``interrupted``: somebody asked for the end already, in any way.
+    """``number`` is the signal that came, 0 for none; ``interrupts`` how often somebody asked for the end, in any way.
 
     The first time all that was made is destroyed, however long it takes; the second time nobody waits any more.
     """
 
     def __init__(self) -> None:
         self.number = 0
-        self.interrupted = False
+        self.interrupts = 0
         self._installed: list[int] = []
 
     def install(self) -> None:
@@ -40,6 +41,13 @@ class Termination:
     def uninstall(self) -> None:
         while self._installed:
             signal.signal(self._installed.pop(), signal.SIG_DFL)
+
+    def came(self, error: BaseException | None) -> None:
+        """What ended the tests. asyncio turns the first interrupt into a cancellation, and raises the second itself."""
+        if isinstance(error, KeyboardInterrupt):
+            code = getattr(getattr(_runner(), "_on_sigint", None), "__code__", None)
+            second = any(frame.f_code is code for frame, _line in traceback.walk_tb(error.__traceback__))
+            self.interrupts = 2 if second else 1
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
         self.number = number
@@ -65,8 +73,7 @@ def interrupt(frame: FrameType | None) -> None:
 
 def _running(frame: FrameType | None) -> tuple[Any, Any]:
     """The ``asyncio.Runner`` around a frame, and its task."""
-    runners = sys.modules.get("asyncio.runners")
-    kind = getattr(runners, "Runner", None)
+    kind = _runner()
     run = getattr(getattr(kind, "run", None), "__code__", None)
     while frame is not None and hasattr(kind, "_on_sigint"):
         if frame.f_code is run:
@@ -74,3 +81,7 @@ def _running(frame: FrameType | None) -> tuple[Any, Any]:
             return (frame.f_locals["self"], task) if task is not None else (None, None)
         frame = frame.f_back
     return None, None
+
+
+def _runner() -> Any:
+    return getattr(sys.modules.get("asyncio.runners"), "Runner", None)
