@@ -2,7 +2,7 @@
 
 Settings: ``inner`` is the kind inside and gets all further settings; ``at`` the operation, ``what`` happens there:
 ``hang`` (until cancelled), ``swallow`` (hangs and swallows the cancellation), ``block`` (the event loop), ``thread``
-(hangs in ``asyncio.to_thread``), ``slow:SECONDS`` (and then goes well), ``slow-once:SECONDS`` (and then fails once),
+(hangs in ``asyncio.to_thread``), ``slow:SECONDS`` (and then goes well; ``slow:SECONDS:N``: the first N of them fail),
 ``late:SECONDS`` (create: never returns, the sandbox comes to life that much later), ``raise:NAME``. ``good`` calls go
 well before; while the file ``off`` exists, all do. ``labels=false``: it declares none. Each begun and each ended call
 is a line in the file ``log``.
@@ -38,7 +38,6 @@ class Faults:
         self.at, self.what, self.good = at, what, good
         self._off, self._log = Path(off), Path(log)
         self._calls: Counter[str] = Counter()
-        self._failed = False
         self.late: set[asyncio.Task[Any]] = set()
 
     def note(self, operation: str, word: str, sandbox: str = "") -> None:
@@ -76,16 +75,15 @@ class Faults:
         elif self.what == "thread":
             await asyncio.to_thread(time.sleep, LONG_S)
         elif self.what.startswith("slow"):
-            await self._slow(operation)
+            await self._slow(operation, *self.what.split(":")[1:])
         elif self.what.startswith("raise:"):
             raise made(self.what.partition(":")[2])
 
-    async def _slow(self, operation: str) -> None:
-        word, _, seconds = self.what.partition(":")
+    async def _slow(self, operation: str, seconds: str, fail: str = "0") -> None:
+        number = self._calls[operation] - self.good
         await asyncio.sleep(float(seconds))
-        if word == "slow-once" and not self._failed:
-            self._failed = True
-            raise RuntimeError(f"{operation} fails once")
+        if number <= int(fail):
+            raise RuntimeError(f"{operation} fails on purpose, {number} of {fail}")
 
 
 async def swallow() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import time
 
 from .case import SUBJECT, Case, Ended
 from .fault import Fault
@@ -80,6 +81,38 @@ def interrupted_twice(case: Case) -> Ended:
     return case.end(process, within_s=20)
 
 
+def interrupted_twice_in_a_turn(case: Case) -> Ended:
+    """Both come while a turn destroys: no third is needed, and no destroy begins afterwards."""
+    case.configure({SUBJECT: {"at": "destroy", "what": "slow:25", "good": 3}})
+    process = case.start("-k", "test_lives", "--sandbox-samples=10", "--sandbox-timeout=60")
+    case.wait(lambda: case.logged("destroy fault"), process, "slow destroy")
+    process.send_signal(signal.SIGINT)
+    time.sleep(1)
+    process.send_signal(signal.SIGINT)
+    return case.end(process, within_s=10)
+
+
+def interrupted_at_the_end(case: Case) -> Ended:
+    """What the turn could not destroy the end destroys, also when the one interrupt of the run comes just then."""
+    case.configure({SUBJECT: {"at": "destroy", "what": "slow:2:4"}})
+    process = case.start("-k", "test_lives", "--sandbox-samples=1", "--sandbox-concurrency=4")
+    case.wait(lambda: case.logged("destroy fault") > 4, process, "second try to destroy")
+    process.send_signal(signal.SIGINT)
+    ended = case.end(process, within_s=20)
+    assert case.logged("destroy done") == 4, ended.text
+    return ended
+
+
+def interrupted_twice_at_the_end(case: Case) -> Ended:
+    case.configure({SUBJECT: {"at": "destroy", "what": "slow:25:2", "good": 1}})
+    process = case.start("-k", "test_lives", "--sandbox-samples=2", "--sandbox-timeout=1")
+    case.wait(lambda: case.logged("destroy fault") > 1, process, "second try to destroy")
+    process.send_signal(signal.SIGINT)
+    time.sleep(0.3)
+    process.send_signal(signal.SIGINT)
+    return case.end(process, within_s=10)
+
+
 def interrupted_in_a_create(case: Case) -> Ended:
     case.configure({SUBJECT: {"at": "create", "what": "hang", "good": 3}})
     process = case.start("-k", "test_lives", "--sandbox-samples=10")
@@ -123,6 +156,22 @@ FAULTS = (
         cleaned="next run",
         says="may still exist",
         fast=("null",),
+    ),
+    Fault(
+        "Ctrl-C twice, while a turn destroys",
+        interrupted_twice_in_a_turn,
+        2,
+        cleaned="next run",
+        says="may still exist",
+        fast=("null",),
+    ),
+    Fault("Ctrl-C while the end destroys", interrupted_at_the_end, 2, says=f"  {SUBJECT}", fast=("null",)),
+    Fault(
+        "Ctrl-C twice, while the end destroys",
+        interrupted_twice_at_the_end,
+        2,
+        cleaned="next run",
+        says="may still exist",
     ),
     signalled(signal.SIGTERM),
     signalled(signal.SIGTERM, "paused"),
