@@ -104,13 +104,13 @@ def interrupted_at_the_end(case: Case) -> Ended:
 
 
 def interrupted_twice_at_the_end(case: Case) -> Ended:
-    case.configure({SUBJECT: {"at": "destroy", "what": "slow:25:2", "good": 1}})
-    process = case.start("-k", "test_lives", "--sandbox-samples=2", "--sandbox-timeout=1")
+    case.configure({SUBJECT: {"at": "destroy", "what": "slow:8:1", "good": 1}})
+    process = case.start("-k", "test_lives", "--sandbox-samples=2")
     case.wait(lambda: case.logged("destroy fault") > 1, process, "second try to destroy")
     process.send_signal(signal.SIGINT)
     time.sleep(0.3)
     process.send_signal(signal.SIGINT)
-    return case.end(process, within_s=10)
+    return case.end(process, within_s=6)
 
 
 def interrupted_in_a_create(case: Case) -> Ended:

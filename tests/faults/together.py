@@ -7,6 +7,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable
+from pathlib import Path
 from urllib.parse import unquote
 
 from pytest_sandboxbench.model import Owner
@@ -46,6 +47,38 @@ def worker_is_killed(case: Case) -> Ended:
     process.send_signal(signal.SIGINT)
     ended = case.end(process)
     assert "left by run" in ended.text, f"it does not say what it destroyed: {ended.text}"
+    return ended
+
+
+def worker_is_killed_for_good(case: Case) -> Ended:
+    """No other worker begins with what dead ones left: it is the controller's to destroy."""
+    process = case.start(*TWO, *LONG, "--max-worker-restart=0")
+    case.wait_for_mark("lives", 9, process)
+    os.kill(the_one_that_measures(case), signal.SIGKILL)
+    ended = case.end(process)
+    assert "left by run" in ended.text, f"it does not say what it destroyed: {ended.text}"
+    return ended
+
+
+def interrupted_while_it_reaps(case: Case) -> Ended:
+    """It goes on until all is destroyed, and ends as Ctrl-C ends it."""
+    case.configure({SUBJECT: {"at": "destroy", "what": "slow:3"}})
+    process = case.start("-n", "1", *LONG, "--max-worker-restart=0")
+    case.wait(lambda: case.logged("destroy fault") == 2, process, "slow destroy in each lane")
+    os.kill(the_one_that_measures(case), signal.SIGKILL)
+    case.wait(lambda: case.logged("destroy fault") > 2, process, "destroy by the controller")
+    process.send_signal(signal.SIGINT)
+    ended = case.end(process, within_s=20)
+    assert "Traceback" not in ended.text, ended.text
+    assert "left by run" in ended.text, f"it does not say what it destroyed: {ended.text}"
+    return ended
+
+
+def workers_and_records(case: Case) -> Ended:
+    """Nothing goes wrong."""
+    ended = case.run("-n", "1", "-k", "test_lives", "--sandbox-samples=3", "--sandbox-records=kept/here")
+    assert [folder.relative_to(case.root) for folder in case.records] == [Path("kept/here")], case.records
+    assert "left by run" not in ended.text, ended.text
     return ended
 
 
@@ -94,13 +127,19 @@ def reap_beside_a_run(case: Case) -> Ended:
     process = case.start("-k", "test_lives", "--sandbox-samples=60")
     case.wait_for_mark("lives", 3, process)
     (run,) = case.runs
-    shown = case.sandboxbench("list", SUBJECT, "--run", run)
-    # Without a run's name it would clear up after others on this host, too; scripted sandboxes are the case's own.
-    reaped = case.sandboxbench("reap", SUBJECT) if case.kind == "fake" else shown
+    running = f"{process.pid}, running"
+    case.wait(lambda: running in case.sandboxbench("list", SUBJECT, "--run", run).text, process, f"list with {running}")
+    # Without a run's name `reap` clears up after others on this host, too; scripted sandboxes are the case's own. A run
+    # begins with what ledgers of dead processes lead to, and they are the case's own as well.
+    if case.kind == "fake":
+        reaped = case.sandboxbench("reap", SUBJECT)
+    else:
+        reaped = case.run("-k", "test_startup", "--sandbox-samples=1", "--sandbox-records=beside")
     named = case.sandboxbench("reap", SUBJECT, "--run", run)
+    assert process.poll() is None, "it ended too early for this to say anything"
     ended = case.end(process)
-    assert f"{process.pid}, running" in shown.text or "no sandbox" in shown.text, shown.text
-    assert f"left by run {run}" not in reaped.text, reaped.text
+    assert reaped.status == 0, reaped.text
+    assert "left by run" not in reaped.text, reaped.text
     assert named.status != 0, named.text
     assert "is not over" in named.text, named.text
     return ended
@@ -108,6 +147,9 @@ def reap_beside_a_run(case: Case) -> Ended:
 
 FAULTS = (
     Fault("-n 2: the worker is killed", worker_is_killed, 2),
+    Fault("-n 2: the worker is killed, for good", worker_is_killed_for_good, 1, records=False, fast=("fake",)),
+    Fault("-n 1: Ctrl-C while the controller destroys", interrupted_while_it_reaps, 2, records=False),
+    Fault("-n 1: records in a folder of one's own", workers_and_records, 0, says=f"  {SUBJECT}", fast=("null",)),
     Fault("-n 2: the controller is killed", controller_is_killed, -9),
     Fault("-n 2: Ctrl-C, the controller only", only_the_controller(signal.SIGINT), 2),
     Fault("-n 2: Ctrl-C at a terminal", everybody, 2),
