@@ -138,6 +138,7 @@ class _Results:
 
             session_of(self._config).receive(report, payload)
 
+    @pytest.hookimpl(tryfirst=True)
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
         if (session := self._config.stash.get(SESSION, None)) is not None:
             session.termination.came(excinfo.value)

@@ -341,12 +341,17 @@ class BenchSession:
     def finish(self, session: pytest.Session, status: int) -> Generator[None, Any, Any]:
         """Around the end of the session, in which fixtures end, and with them all sandboxes."""
         session.exitstatus = self.exit_status(status)
+        self.termination.ending()
         result = None
         try:
             try:
                 result = yield
             except KeyboardInterrupt:
                 self._interrupted(session)
+            finally:
+                if self.measuring is not None:  # its fixture may have been left in the middle
+                    self.measuring.finish()
+                    self.news.tell()
             if self.config.getoption("dist", "no") != "no" and not hasattr(self.config, "workerinput"):
                 before = self.termination.interrupts > 0
                 try:
@@ -362,9 +367,6 @@ class BenchSession:
         """At the end: somebody does not want to wait for the sandboxes to end. The summary says what is left."""
         self.termination.interrupts += 1
         session.exitstatus = pytest.ExitCode.INTERRUPTED
-        if self.measuring is not None:
-            self.measuring.finish()
-            self.news.tell()
 
     def exit_status(self, status: int) -> int:
         """pytest's own status, unless a worse thing is known: a leak or regression 1, nothing measured 5.

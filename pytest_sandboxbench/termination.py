@@ -39,6 +39,7 @@ class Termination:
                 self._installed.append(number)
 
     def uninstall(self) -> None:
+        self.ending()
         while self._installed:
             signal.signal(self._installed.pop(), signal.SIG_DFL)
 
@@ -48,6 +49,16 @@ class Termination:
             code = getattr(getattr(_runner(), "_on_sigint", None), "__code__", None)
             second = any(frame.f_code is code for frame, _line in traceback.walk_tb(error.__traceback__))
             self.interrupts = 2 if second else 1
+            if self._installed and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+                signal.signal(signal.SIGINT, self._count)  # pytest prints a traceback first, and would die of another
+
+    def _count(self, _number: int, _frame: FrameType | None) -> None:
+        self.interrupts += 1
+
+    def ending(self) -> None:
+        """From here on an interrupt is raised again, or is the event loop's."""
+        if signal.getsignal(signal.SIGINT) == self._count:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
         self.number = number

@@ -88,7 +88,11 @@ class Watchdog:
             name="sandboxbench-watchdog",
             daemon=True,
         )
-        thread.start()
+        try:
+            thread.start()
+        except BaseException:  # the host has no thread left
+            signal.signal(number, previous)
+            raise
         _watching = self
         try:
             yield

@@ -84,7 +84,7 @@ def interrupted_twice(case: Case) -> Ended:
 def interrupted_twice_in_a_turn(case: Case) -> Ended:
     """Both come while a turn destroys: no third is needed, and no destroy begins afterwards."""
     case.configure({SUBJECT: {"at": "destroy", "what": "slow:25", "good": 3}})
-    process = case.start("-k", "test_lives", "--sandbox-samples=10", "--sandbox-timeout=60")
+    process = case.start("-k", "test_startup", "--sandbox-samples=10", "--sandbox-timeout=60")
     case.wait(lambda: case.logged("destroy fault"), process, "slow destroy")
     process.send_signal(signal.SIGINT)
     time.sleep(1)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import signal
+import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
@@ -161,3 +163,20 @@ def test_a_factory_that_exits_is_not_ready(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr("pytest_sandboxbench.providers.fake.factory", broken)
     answer = asyncio.run(ask(Registry(None), "fake"))
     assert "it cannot be loaded" in answer.reason
+
+
+def test_a_watchdog_without_a_thread_leaves_the_signal_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_thread(_thread: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    async def main() -> None:
+        with Watchdog().watching():
+            raise AssertionError("it watches")
+
+    number = signal.SIGRTMIN + 5
+    before = signal.getsignal(number)
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", no_thread)
+        with pytest.raises(RuntimeError, match="thread"):
+            asyncio.run(main())
+    assert signal.getsignal(number) == before

@@ -76,11 +76,73 @@ def test_ctrl_c_twice(suite: Suite) -> None:
     process.send_signal(signal.SIGINT)
     time.sleep(0.3)
     process.send_signal(signal.SIGINT)
-    time.sleep(0.3)
-    process.send_signal(signal.SIGINT)
-    text, _ = process.communicate(timeout=15)
-    assert process.returncode != 0
+    text, _ = process.communicate(timeout=10)
+    assert process.returncode == 2, text
     assert "INTERNALERROR" not in text
+
+
+HANGING_END = """
+import asyncio
+import sys
+
+from pytest_sandboxbench.measuring import Measuring
+
+
+async def hang(self, name, provider):
+    print("the end hangs", file=sys.__stderr__, flush=True)
+    await asyncio.sleep(60)
+
+
+Measuring._close = hang
+"""
+
+
+def test_ctrl_c_twice_at_the_end_writes_down_what_is_left(suite: Suite) -> None:
+    """The second one goes straight through the event loop: the records are finished all the same."""
+    suite.pytester.makeconftest(HANGING_END)
+    suite.one_bench()
+    command = suite.command(*suite.usual, "--sandbox-samples=2", "-s")
+    process = subprocess.Popen(command, cwd=suite.path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    assert process.stdout is not None
+    until_then = []
+    for line in process.stdout:
+        until_then.append(line)
+        if "the end hangs" in line:
+            break
+    process.send_signal(signal.SIGINT)
+    time.sleep(0.3)
+    assert process.poll() is None, "one does not end it"
+    process.send_signal(signal.SIGINT)
+    text = finish(process)
+    assert process.returncode == 2, text
+    assert "was destroyed but it is pending" not in text
+    assert suite.header()["finished"]
+    assert "  fake  " in text, "the table of what was measured"
+
+
+BROKEN_END = """
+from pytest_sandboxbench.measuring import Measuring
+
+
+async def broken(self, name, provider):
+    raise OSError("the end is broken")
+
+
+Measuring._close = broken
+"""
+
+
+def test_an_end_that_raises_says_what_is_left(suite: Suite, workers: tuple[str, ...]) -> None:
+    suite.pytester.makeconftest(BROKEN_END)
+    suite.one_bench()
+    done = suite.pytester.run(
+        *suite.command(*suite.usual, "--sandbox-samples=2", "--sandbox-option=fake.destroy=raise:OSError", *workers),
+        timeout=60,
+    )
+    text = done.stdout.str()
+    assert "the end is broken" in text
+    assert "sandbox leaks" in text
+    assert done.ret == 1
 
 
 def test_a_kill_keeps_what_was_measured(suite: Suite, capsys: pytest.CaptureFixture[str]) -> None:
