@@ -203,6 +203,12 @@ class Case:
         command: Sequence[str] | None = None,
     ) -> subprocess.Popen[str]:
         """A run of pytest, its output in a file: a reader that is slow must not hold it back."""
+
+        def prepare() -> None:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)  # it is ignored where these tests run in the background
+            if before is not None:
+                before()
+
         with (self.root / f"output-{len(self.started)}").open("w") as output:
             process = subprocess.Popen(
                 command or self.command(*arguments),
@@ -211,7 +217,7 @@ class Case:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                preexec_fn=before,
+                preexec_fn=prepare,
                 text=True,
             )
         self.started.append(process)
