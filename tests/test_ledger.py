@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from pytest_sandboxbench.ledger import Book, Ledger, books, folder_of_user, standing, taken, this_process
+from pytest_sandboxbench.ledger import Book, Ledger, books, folder_of_user, taken, this_process
 from pytest_sandboxbench.model import Capabilities, Owner, SandboxRef
 
 LABELS = Capabilities("container", labels=True)
 NO_LABELS = Capabilities("container", labels=False)
+HOSTED = Capabilities("container", labels=True, hosted=True)
+NOT_HERE = Owner("20260101-000000-dddddd", "another+1", 5, "1")
 DEAD = 2**22 + 1
 """No pid: Linux has none above 2**22."""
 
@@ -52,6 +53,13 @@ def folder(tmp_path: Path) -> Path:
 def only(folder: Path) -> Book:
     (book,) = books(folder)
     return book
+
+
+def left_by(folder: Path, owner: Owner) -> Path:
+    ledger = opened(folder, LABELS, owner)
+    ledger.making("p")
+    crash(ledger)
+    return only(folder).path
 
 
 def test_it_lies_in_the_users_state_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -109,14 +117,30 @@ def test_what_is_left_keeps_the_file(folder: Path) -> None:
     assert (set(made.live), made.unknown) == ({"a"}, 1)
 
 
-def test_a_script_without_a_state_is_not_booked(folder: Path) -> None:
-    ledger = opened(folder, Capabilities("scripted"))
+@pytest.mark.parametrize("isolation", ["scripted", "none"])
+def test_what_ends_with_its_process_is_not_booked(folder: Path, isolation: Any) -> None:
+    ledger = opened(folder, Capabilities(isolation))
     ledger.making("p")
     ledger.made(ref("a"))
     ledger.gone(ref("b"))
     ledger.settle()
     ledger.close()
     assert not folder.exists()
+    for lasting in (Capabilities(isolation, labels=True), Capabilities(isolation, hosted=True)):
+        ledger = opened(folder, lasting)
+        ledger.making("p")
+        assert only(folder).made["p"].unknown == 1
+        ledger.close(all_gone=True)
+
+
+def test_an_id_that_is_given_again_is_not_taken_for_the_one_that_is_gone(folder: Path) -> None:
+    ledger = opened(folder, NO_LABELS)
+    ledger.making("p", 2)
+    ledger.made(ref("a"))
+    ledger.gone(ref("a"))
+    ledger.made(ref("a"))
+    ledger.settle()
+    assert (set(only(folder).made["p"].live), only(folder).made["p"].unknown) == ({"a"}, 0)
 
 
 def test_secrets_are_not_written(folder: Path) -> None:
@@ -134,38 +158,31 @@ def test_secrets_are_not_written(folder: Path) -> None:
     assert b"<hidden>" in path.read_bytes()
 
 
-# -- who lives
+def test_ids_and_names_are_written_as_they_are(folder: Path) -> None:
+    asked = []
+
+    def hide(data: Any) -> Any:
+        asked.append(data)
+        return json.loads(json.dumps(data).replace("sandboxes", "<hidden>"))
+
+    ledger = Ledger(folder, dead(), hide)
+    ledger.can("sandboxes", "fake", {}, NO_LABELS)
+    ledger.making("sandboxes", 2)
+    asked.clear()
+    ledger.made(ref("sandboxes/vm-17", "sandboxes"))
+    assert asked == [], "to look for secrets takes longer than to write the line"
+    ledger.made(ref("b", "sandboxes", project="sandboxes"))
+    live = only(folder).made["sandboxes"].live
+    assert live["sandboxes/vm-17"] == ref("sandboxes/vm-17", "sandboxes")
+    assert live["b"].details == {"project": "<hidden>"}
 
 
-def test_the_writer_is_alive_and_another_start_or_host_is_not() -> None:
-    me = this_process("r")
-    assert standing(me) == "alive"
-    assert standing(Owner("r", me.host, me.pid, "1")) == "dead", "the pid is used again"
-    assert standing(dead()) == "dead"
-    assert standing(Owner("r", "elsewhere", me.pid, me.started)) == "elsewhere"
-    assert standing(Owner("r", me.host + "+1", me.pid, me.started)) == "elsewhere", "another pid namespace"
-
-
-def test_a_lock_is_a_proof_of_life(folder: Path) -> None:
-    """A process in another pid namespace of this host holds it, for instance."""
-    code = (
-        "import sys; from pathlib import Path; from tests.test_ledger import *\n"
-        "ledger = opened(Path(sys.argv[1])); ledger.making('p'); print('held', flush=True); sys.stdin.read()"
-    )
-    with subprocess.Popen(
-        [sys.executable, "-c", code, str(folder)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        cwd=Path(__file__).parents[1],
-    ) as other:
-        assert other.stdout is not None
-        assert other.stdout.readline() == b"held\n"
-        assert only(folder).standing == "alive"
-        with taken(only(folder).path) as free:
-            assert not free
-    assert only(folder).standing == "dead"
-    with taken(only(folder).path) as free:
-        assert free
+def test_what_json_has_no_word_for_is_written_as_text(folder: Path) -> None:
+    """An adapter's mistake in its details must not lose the sandbox."""
+    ledger = opened(folder)
+    ledger.making("p")
+    ledger.made(SandboxRef("p", "a", {"path": Path("/x")}))  # type: ignore[dict-item]
+    assert only(folder).made["p"].live["a"].details == {"path": "/x"}
 
 
 # -- a folder that proves nothing, and files that are none
@@ -216,6 +233,44 @@ def test_what_is_no_ledger_is_passed_over(folder: Path, tmp_path: Path) -> None:
     assert books(folder) == []
 
 
+@pytest.mark.parametrize("text", [b"\0" * 500, b"\0\n", b'{"can": "p"', b"{}", b"\n"])
+def test_a_text_of_which_nothing_is_understood_is_spoilt(folder: Path, text: bytes) -> None:
+    left_by(folder, dead()).write_bytes(text)
+    assert (only(folder).spoilt, only(folder).standing, only(folder).made) == (True, "dead", {})
+
+
+def test_without_a_text_nothing_was_made(folder: Path) -> None:
+    left_by(folder, dead()).write_bytes(b"")
+    assert not only(folder).spoilt
+
+
+def test_a_file_that_is_too_long_is_spoilt(folder: Path) -> None:
+    os.truncate(left_by(folder, dead()), 2**26 + 1)
+    assert (only(folder).spoilt, only(folder).standing) == (True, "dead")
+
+
+def test_a_file_that_cannot_be_opened_is_spoilt_and_stops_no_other(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bad = left_by(folder, dead())
+    good = opened(folder, owner=dead("20260101-000000-bbbbbb"))
+    good.making("p")
+    crash(good)
+    really = os.open
+
+    def open_(path: Any, *rest: Any, **more: Any) -> int:
+        if Path(path) == bad:
+            raise PermissionError(errno.EACCES, "no")
+        return really(path, *rest, **more)
+
+    monkeypatch.setattr(os, "open", open_)
+    first, second = books(folder)
+    assert (first.path, first.spoilt, first.standing) == (bad, True, "dead")
+    assert (second.spoilt, second.made["p"].unknown) == (False, 1)
+    with taken(bad) as free:
+        assert free, "as where there are no locks"
+
+
 @pytest.mark.parametrize(
     "line",
     [
@@ -227,6 +282,9 @@ def test_what_is_no_ledger_is_passed_over(folder: Path, tmp_path: Path) -> None:
         b'{"making": "p"}',
         b'{"making": "p", "n": "x"}',
         b'{"making": "p", "n": -5}',
+        b'{"making": "p", "n": 1e400}',
+        b'{"over": "p", "n": -1e400}',
+        b'{"making": "p", "n": NaN}',
         b'{"over": "p", "n": 99999999999999999999}',
         b'{"made": "p", "id": "x", "details": 3}',
         b'{"gone": ["p"], "id": "x"}',
@@ -250,13 +308,13 @@ def test_a_line_that_is_none_counts_for_nothing(folder: Path, line: bytes) -> No
 
 # -- crashes at any byte
 
-ACTS = st.lists(st.sampled_from(["making", "making 3", "made", "over", "gone", "settle"]), max_size=14)
+ACTS = st.lists(st.sampled_from(["making", "making 3", "made", "made again", "over", "gone", "settle"]), max_size=14)
 
 
 def histories(folder: Path, acts: list[str], capabilities: Capabilities) -> Iterator[tuple[bytes, int, set[str]]]:
     """File after each act, its length before the act, and what existed while it was under way."""
     ledger = opened(folder, capabilities)
-    asked, exists, number, before = 0, set[str](), 0, 0
+    asked, exists, number, before, given = 0, set[str](), 0, 0, "s0"
     for act in acts:
         if act.startswith("making"):
             ledger.making("p", count := int(act[7:] or 1))
@@ -265,13 +323,17 @@ def histories(folder: Path, acts: list[str], capabilities: Capabilities) -> Iter
             number, asked = number + 1, asked - 1
             exists = exists | {f"s{number}"}  # it exists before anybody can say so
             ledger.made(ref(f"s{number}"))
+        elif act == "made again" and asked and given not in exists:  # an id that is free
+            asked -= 1
+            exists = exists | {given}
+            ledger.made(ref(given))
         elif act == "over" and asked:
             asked -= 1
             ledger.over("p")
         elif act == "gone" and exists:
-            oldest = min(exists)
-            exists = exists - {oldest}
-            ledger.gone(ref(oldest))
+            given = min(exists)
+            exists = exists - {given}
+            ledger.gone(ref(given))
         elif act == "settle":
             ledger.settle()
         text = b"".join(path.read_bytes() for path in folder.glob("*"))
@@ -289,6 +351,7 @@ def parsed(line: bytes) -> Any:
 
 @pytest.mark.parametrize("capabilities", [LABELS, NO_LABELS], ids=["labels", "no labels"])
 @given(acts=ACTS)
+@example(acts=["making", "making", "made", "gone", "made again", "settle"])
 @settings(max_examples=50, deadline=None)
 def test_wherever_the_writer_ends_what_exists_is_accounted_for(
     tmp_path_factory: pytest.TempPathFactory, capabilities: Capabilities, acts: list[str]
