@@ -43,10 +43,12 @@ async def clear(
     *,
     spare: Collection[str] = (),
     late: int = 0,
+    patient: bool = True,
 ) -> Cleared:
     """Destroy the ``known`` ones and all that the provider lists as this owner's, but for the ids in ``spare``.
 
-    ``late`` is how many more may still appear: for some seconds it looks for them. No fault of a provider is raised.
+    A list may lag: it gets some time, unless ``patient`` is false. ``late`` is how many more may still appear: for some
+    seconds it looks for them. No fault of a provider is raised.
     """
     clearing = _Clearing(provider, owner, frozenset(spare))
     await clearing.destroy(list(known))
@@ -64,7 +66,7 @@ async def clear(
         over_s = clock() - began
         if not clearing.out.listed or (not still and (late <= 0 or over_s > late_s)):
             return clearing.out
-        if over_s > patience_s and not fresh:
+        if (over_s > patience_s or (look and not patient)) and not fresh:
             break
     clearing.still_there(still)
     return clearing.out

@@ -29,7 +29,7 @@ from .model import Preflight, Sample, SandboxRef, SandboxSpec
 from .providers.protocol import Limited, Provider
 from .providers.registry import Registry
 from .reaping import Reaped, reap_ledgers
-from .records.redaction import hide, hide_arguments, redact
+from .records.redaction import hide, hide_arguments, redact, redactor
 from .records.schema import SCHEMA, encode, lines
 from .records.spool import Spool, write_header
 
@@ -101,7 +101,7 @@ class Measuring:
         self.left: list[Left] = []
         self.problem = ""
         self.owner = this_process(run_id)
-        self.ledger = Ledger(folder_of_user(), self.owner, lambda data: redact(data, self._secrets))
+        self.ledger = Ledger(folder_of_user(), self.owner, redactor(self._secrets))
         self.header: dict[str, Any] = {
             "schema": SCHEMA,
             "version": __version__,
@@ -387,6 +387,8 @@ class Measuring:
         cleared = await clear(self.guarded(name), self.owner, known, spare=live, late=late)
         for ref, reason in cleared.left:
             self.leak(Left(ref, reason))
+            if ref.id != "?":
+                self.ledger.still(ref)
         for ref in cleared.destroyed:
             if ref.id not in booked:
                 self.ledger.made(ref)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .load.gang import say
@@ -16,9 +16,10 @@ if TYPE_CHECKING:
     from .measuring import Measuring
     from .reaping import Reaped
 
-__all__ = ["News", "told_of"]
+__all__ = ["News", "not_destroyed", "told_of"]
 
-_MOST_IDS = 20
+_MOST_IDS = 5
+_DIGITS = re.compile(r"\d+(?:\.\d+)?")
 
 
 class News:
@@ -45,11 +46,10 @@ class News:
 
     def reaped(self, reaped: Reaped, *, own: bool) -> None:
         """What was destroyed of the dead: of this run's, where what stays is this run's leak, or of earlier ones."""
-        self._notes += told_of(reaped)
         if own:
             self._left += [(ref.provider, ref.id, reason) for ref, reason in reaped.left]
-        else:
-            self._notes += [f"not destroyed: {ref.provider} {ref.id}: {reason}" for ref, reason in reaped.left]
+            reaped.left.clear()
+        self._notes += told_of(reaped)
         self.tell()
 
     def _said(self, subject: str) -> list[Any]:
@@ -110,22 +110,38 @@ class News:
 
 
 def told_of(reaped: Reaped) -> list[str]:
-    """What came of a reaping, one line each, without what is left."""
+    """What came of a reaping, a line for each thing to know: not for each sandbox, there may be hundreds."""
     lines = []
-    runs = Counter(found.owner.run_id if found.owner else "?" for found in reaped.destroyed)
-    for run, number in runs.items():
-        ids = [
-            f"{found.ref.provider} {found.ref.id}"
-            for found in reaped.destroyed
-            if found.owner and found.owner.run_id == run
-        ]
-        lines.append(f"destroyed {number} left by run {run}, whose process is gone: {_some(ids)}")
+    by_run: dict[str, list[str]] = {}
+    for found in reaped.destroyed:
+        by_run.setdefault(found.owner.run_id if found.owner else "?", []).append(f"{found.ref.provider} {found.ref.id}")
+    lines += [
+        f"destroyed {len(ids)} left by run {run}, whose process is gone: {_some(ids)}" for run, ids in by_run.items()
+    ]
+    lines += not_destroyed((ref.provider, ref.id, reason) for ref, reason in reaped.left)
     for provider, number, run in reaped.unknown:
         lines.append(
             f"run {run} was ended in the middle of {number} creates on {provider}, which lists nothing by owner: "
             f"look there; `sandboxbench reap --forget {run}` ends this message"
         )
-    return lines + reaped.problems
+    why: dict[str, list[str]] = {}
+    for run, problem in reaped.problems:
+        why.setdefault(problem, []).extend([run] if run else [])
+    for problem, runs in why.items():
+        named = f"what run {_some(list(dict.fromkeys(runs)))} left is not destroyed: " if runs else ""
+        lines.append(f"{named}{problem}")
+    return lines
+
+
+def not_destroyed(left: Iterable[tuple[str, str, str]]) -> list[str]:
+    """One line for all of a provider that are left for one reason: (provider, id, reason) of each."""
+    alike: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    for provider, id_, reason in left:
+        alike.setdefault((provider, _DIGITS.sub("#", reason.replace(id_, "ID"))), []).append((id_, reason))
+    return [
+        f"not destroyed: {provider} {_some(list(dict.fromkeys(id_ for id_, _reason in ones)))}: {ones[0][1]}"
+        for (provider, _words), ones in alike.items()
+    ]
 
 
 def _some(ids: Sequence[str]) -> str:

@@ -9,7 +9,7 @@ named.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -47,11 +47,11 @@ class Found:
 
 @dataclass(slots=True)
 class Reaped:
-    """What came of it. ``problems`` are one line each: what could not be looked at, or destroyed, and why."""
+    """What came of it. ``problems``: a run, or empty for all, and what kept its rest from being destroyed."""
 
     destroyed: list[Found] = field(default_factory=list)
     left: list[tuple[SandboxRef, str]] = field(default_factory=list)
-    problems: list[str] = field(default_factory=list)
+    problems: list[tuple[str, str]] = field(default_factory=list)
     unknown: list[tuple[str, int, str]] = field(default_factory=list)
     """Creates of a provider without labels of which nobody knows what came: (provider, number, run)."""
     unproved: list[Found] = field(default_factory=list)
@@ -68,6 +68,8 @@ class _Instances:
         self.problems: dict[str, str] = {}
         self.silent: set[int] = set()
         """Providers that did not list what there is: each is waited for once."""
+        self.lying: set[int] = set()
+        """Providers that listed what they said was destroyed: they are not waited for again."""
         self.watchdog = Watchdog()
 
     async def get(self, name: str, made: Made | None = None) -> GuardedProvider | None:
@@ -101,6 +103,15 @@ class _Instances:
             await _close(provider)
         self.problems[name] = f"{name} is not ready: {answer.reason}. {answer.cure}"
         return None
+
+    async def clear(self, provider: GuardedProvider, owner: Owner, refs: Iterable[SandboxRef]) -> Cleared:
+        key = id(provider.unguarded)
+        cleared = await clear(provider, owner, refs, patient=key not in self.lying)
+        if not cleared.listed:
+            self.silent.add(key)
+        elif cleared.left:
+            self.lying.add(key)
+        return cleared
 
     async def close(self) -> None:
         for provider in self._made.values():
@@ -140,7 +151,7 @@ async def reap(
             try:
                 found = await _found_on(provider, run_id, alive)
             except Exception as error:
-                reaped.problems.append(f"{name} could not be listed: {describe(error)}")
+                reaped.problems.append(("", f"{name} could not be listed: {describe(error)}"))
                 continue
             dead: dict[Owner, list[SandboxRef]] = {}
             for one in found:
@@ -150,8 +161,10 @@ async def reap(
                     dead.setdefault(one.owner, []).append(one.ref)
                 else:
                     reaped.unproved.append(one)
+            known = {ref.id for ref, _reason in reaped.left}
             for owner, refs in dead.items():
-                _note(await clear(provider, owner, refs), owner, reaped)
+                if not known.issuperset(ref.id for ref in refs):  # by their ledger they were tried already
+                    _note(await instances.clear(provider, owner, refs), owner, reaped)
     return reaped
 
 
@@ -199,6 +212,8 @@ async def survey(
     alive = _alive(folder)
     async with _instances(registry, timeout_s) as instances:
         for book in known:
+            if book.spoilt:
+                out.problems.append(f"the ledger of run {book.owner.run_id} cannot be read: {book.path}")
             for name, made in book.made.items():
                 if (names is not None and name not in names) or (not made.live and not made.unknown):
                     continue
@@ -250,7 +265,7 @@ async def reap_ledgers(
     try:
         found = [book for book in books(folder) if run_id in (None, book.owner.run_id)]
     except OSError as error:
-        reaped.problems.append(f"the ledger cannot be read: {error}")
+        reaped.problems.append(("", f"the ledger cannot be read: {error}"))
         return reaped
     dead = [book for book in found if book.standing == "dead" or (run_id and book.standing == "elsewhere")]
     if dead:
@@ -263,7 +278,7 @@ async def reap_ledgers(
                 except FileNotFoundError:
                     pass  # somebody else was quicker
                 except Exception as error:
-                    reaped.problems.append(f"what run {book.owner.run_id} left is not destroyed: {describe(error)}")
+                    reaped.problems.append((book.owner.run_id, describe(error)))
     return reaped
 
 
@@ -271,10 +286,8 @@ async def _clear(book: Book, instances: _Instances, reaped: Reaped, names: Colle
     """Destroy all that a ledger leads to. True when nothing of it can be left."""
     if book.spoilt:
         run = book.owner.run_id
-        reaped.problems.append(
-            f"the ledger of run {run} cannot be read: {book.path}; look where it may have made something, "
-            f"then `sandboxbench reap --forget {run}`"
-        )
+        problem = f"its ledger {book.path} cannot be read; look where it may have made something"
+        reaped.problems.append((run, f"{problem}, then `sandboxbench reap --forget {run}`"))
     done = not book.spoilt
     for name, made in book.made.items():
         if not made.live and not made.unknown:
@@ -287,12 +300,10 @@ async def _clear(book: Book, instances: _Instances, reaped: Reaped, names: Colle
             done = False
             continue
         if provider is None:
-            reaped.problems.append(f"what run {book.owner.run_id} left is not destroyed: {instances.problems[name]}")
+            reaped.problems.append((book.owner.run_id, instances.problems[name]))
             done = False
             continue
-        cleared = await clear(provider, book.owner, made.live.values())
-        if not cleared.listed:
-            instances.silent.add(id(provider.unguarded))
+        cleared = await instances.clear(provider, book.owner, made.live.values())
         clean = _note(cleared, book.owner, reaped)
         if made.unknown and not made.labels:
             reaped.unknown.append((name, made.unknown, book.owner.run_id))

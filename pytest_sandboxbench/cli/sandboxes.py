@@ -14,6 +14,7 @@ from .. import threads
 from ..errors import UsageError
 
 if TYPE_CHECKING:
+    from ..ledger import Book
     from ..providers.registry import Registry
     from ..reaping import Found
 
@@ -115,7 +116,6 @@ def _age(found: Found) -> str:
 
 
 def _reap(arguments: argparse.Namespace) -> int:
-    from ..ledger import books
     from ..news import told_of
     from ..reaping import reap
     from ..report.text import harmless
@@ -123,18 +123,11 @@ def _reap(arguments: argparse.Namespace) -> int:
     registry, names, folder = _asked(arguments)
     if arguments.forget:
         return _forget(folder, arguments.forget)
-    try:
-        living = [b for b in books(folder) if arguments.run_id == b.owner.run_id and b.standing == "alive"]
-    except OSError as error:
-        raise UsageError(f"the ledger cannot be read: {error}") from None
-    if living:
-        pids = ", ".join(str(book.owner.pid) for book in living)
-        raise UsageError(f"run {arguments.run_id} is not over: end process {pids} first, it destroys what it made")
+    if arguments.run_id is not None:
+        _books_of_the_dead(folder, arguments.run_id)
     reaped = threads.run(reap(registry, names, folder, timeout_s=arguments.timeout, run_id=arguments.run_id))
     for line in told_of(reaped):
         print(harmless(line, 4000))
-    for ref, reason in reaped.left:
-        print(f"not destroyed: {harmless(ref.provider)} {harmless(ref.id)}: {harmless(reason, 2000)}")
     for found in reaped.unproved:
         run = harmless(found.owner.run_id) if found.owner is not None else "?"
         print(
@@ -147,14 +140,27 @@ def _reap(arguments: argparse.Namespace) -> int:
 
 
 def _forget(folder: Path, run: str) -> int:
-    from ..ledger import books
-
-    found = [book for book in books(folder) if book.owner.run_id == run]
-    if any(book.standing == "alive" for book in found):
-        raise UsageError(f"run {run} is not over")
+    found = _books_of_the_dead(folder, run)
     if not found:
         raise UsageError(f"nothing is written down of a run {run}; `sandboxbench list` shows the runs there are")
     for book in found:
         book.path.unlink(missing_ok=True)
     print(f"forgot run {run}")
     return 0
+
+
+def _books_of_the_dead(folder: Path, run: str) -> list[Book]:
+    """The ledgers of a run that is over. ``UsageError`` for one that is not, and a folder that proves nothing."""
+    from ..ledger import books
+
+    try:
+        found = [book for book in books(folder) if book.owner.run_id == run]
+    except OSError as error:
+        raise UsageError(f"the ledger cannot be read: {error}") from None
+    if any(book.clearing for book in found):
+        raise UsageError(f"another process is destroying what run {run} left: wait for it")
+    living = sorted({book.owner.pid for book in found if book.standing == "alive"})
+    if living:
+        pids = ", ".join(map(str, living))
+        raise UsageError(f"run {run} is not over: end process {pids} first, it destroys what it made")
+    return found

@@ -18,7 +18,7 @@ from ..load.watchdog import Watchdog
 from ..model import Capabilities, Owner, SandboxRef
 from ..providers.protocol import Provider
 from ..providers.registry import Registry
-from ..records.redaction import hide, redact
+from ..records.redaction import hide, redactor
 from .check import Check, CheckFailed, NotInGuest, Trial, brief, expect
 
 __all__ = ["Outcome", "Verdict", "capabilities_of", "run_check"]
@@ -175,8 +175,7 @@ class _Instances:
         self._hosted = self._hosted or can.hosted
         ledger = self._ledgers.get(owner.run_id)
         if ledger is None:
-            secrets_ = secrets_of(self._registry)
-            ledger = Ledger(folder_of_user(), owner, lambda data: redact(data, secrets_))
+            ledger = Ledger(folder_of_user(), owner, redactor(secrets_of(self._registry)))
             ledger.can(self._name, self._registry.kind(self._name), self._registry.options(self._name), can)
             self._ledgers[owner.run_id] = ledger
         return ledger

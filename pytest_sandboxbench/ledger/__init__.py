@@ -18,7 +18,7 @@ What the dead left is for :mod:`pytest_sandboxbench.reaping`.
 
 from __future__ import annotations
 
-from .owners import standing, this_process
+from ..owners import standing, this_process
 from .reading import Book, Made, books, taken
 from .writing import Ledger, folder_of_user
 

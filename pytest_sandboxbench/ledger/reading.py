@@ -14,8 +14,8 @@ from typing import Any
 from urllib.parse import unquote
 
 from ..model import Owner, SandboxRef
+from ..owners import standing
 from .files import SUFFIX, check_private, open_locked
-from .owners import standing
 
 __all__ = ["Book", "Made", "books", "taken"]
 

@@ -99,6 +99,12 @@ class Ledger:
         if self._closed or not self._can[name].labels:
             self._append(self._pending() + self._made(ref))
 
+    def still(self, ref: SandboxRef) -> None:
+        """It is there, whatever was said of it."""
+        if ref.provider in self._can and (ref.provider, ref.id) not in self.live:
+            self.unknown[ref.provider] += 1
+            self.made(ref)
+
     def over(self, name: str, number: int = 1) -> None:
         """Nothing is left, for sure, of so many creates of which nothing was known."""
         number = min(number, self.unknown[name])

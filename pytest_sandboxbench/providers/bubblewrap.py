@@ -15,13 +15,14 @@ import threading
 import time
 import uuid
 from collections.abc import Awaitable, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from ..errors import CreateFailed, DestroyFailed, OperationTimeout, SandboxError
 from ..model import Capabilities, ExecResult, Owner, Preflight, SandboxRef, SandboxSpec
+from ..owners import standing, this_process
 from . import proc
 from .bubblewrap_command import ALIAS_FOLDER, GUEST_UID, CommandLines, guest_end
 from .bubblewrap_host import NotHere, bwrap_version, find_bwrap, find_tool, why_not
@@ -52,7 +53,7 @@ from .work_folders import WorkFolders
 __all__ = ["BubblewrapProvider", "BubblewrapSettings", "factory"]
 
 T = TypeVar("T")
-_KIND = "bubblewrap"
+_KIND, _TRIAL = "bubblewrap", "preflight"
 _of_closed: dict[str, BubblewrapSandbox] = {}
 """Sandboxes whose instance was closed: they end with the harness, not with the object that made them."""
 
@@ -146,7 +147,8 @@ class BubblewrapProvider:
         lines = self._lines()
         version = bwrap_version(lines.bwrap)
         self._cgroups = self._cgroups.probed(f"probe-{os.getpid()}")
-        owner = Owner("preflight", os.uname().nodename, os.getpid(), proc.start_time(os.getpid()) or "")
+        self._clear_trials()
+        owner = this_process(_TRIAL)
         deadline = time.monotonic() + 10
         try:
             sandbox = self._start(SandboxSpec(), owner, uuid.uuid4().hex[:12], wake, deadline)
@@ -162,6 +164,14 @@ class BubblewrapProvider:
         finally:
             sandbox.end(5)
         return self._facts(lines, version)
+
+    def _clear_trials(self) -> None:
+        """What a process left that was killed in the middle of its trial: no run knows of it."""
+        for label, sandbox in self._folders.found():
+            owner = Owner.parse(label)
+            if owner is not None and owner.run_id == _TRIAL and standing(owner) == "dead":
+                with suppress(OSError):
+                    self._end_foreign(SandboxRef(self.name, sandbox))
 
     def _facts(self, lines: CommandLines, version: str) -> dict[str, str]:
         facts = {

@@ -119,6 +119,8 @@ class Registry:
         For an instance that an earlier run had, under another ``pyproject.toml`` perhaps. ``UsageError`` for a kind
         that is not installed.
         """
+        if kind not in self._targets:
+            raise UsageError(f"kind {kind!r} is not installed here: install the package that brings it")
         here = self.options(name) if name in self.names and self.kind(name) == kind else {}
         other = Registry(None)
         other._tables[name] = {**here, **options, "kind": kind}

@@ -15,6 +15,7 @@ import pytest
 
 from pytest_sandboxbench.errors import CreateFailed
 from pytest_sandboxbench.model import Owner, SandboxSpec
+from pytest_sandboxbench.owners import this_process
 from pytest_sandboxbench.providers import bubblewrap, local, proc
 from pytest_sandboxbench.providers.bubblewrap import BubblewrapProvider
 from pytest_sandboxbench.providers.bubblewrap_host import find_bwrap
@@ -108,3 +109,22 @@ def kinds_of_open(pid: int) -> list[str]:
     if Path(f"/proc/{pid}/comm").read_text().strip() == "bwrap":
         return []
     return [str(entry.readlink()).partition(":")[0] for entry in Path(f"/proc/{pid}/fd").iterdir()]
+
+
+def test_the_next_preflight_removes_what_a_killed_one_left() -> None:
+    """And leaves alone what belongs to one that is under way."""
+    provider = bubblewrap.factory("bubblewrap", {})
+    living = this_process("preflight")
+    dead = replace(living, pid=2**22 + 1, started="1")
+
+    async def main() -> None:
+        kept = await provider.create(SandboxSpec(), owner=living, deadline_s=D)
+        left = await provider.create(SandboxSpec(), owner=dead, deadline_s=D)
+        assert (await provider.preflight()).ready
+        there = {ref.id for ref in await provider.owned("preflight")}
+        assert kept.ref.id in there
+        assert left.ref.id not in there
+        for sandbox in (left, kept):
+            await provider.destroy(sandbox.ref, deadline_s=D)
+
+    asyncio.run(main())

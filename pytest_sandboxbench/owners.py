@@ -9,8 +9,8 @@ import sys
 from functools import cache
 from pathlib import Path
 
-from ..facts import process_start
-from ..model import Owner
+from .facts import process_start
+from .model import Owner
 
 __all__ = ["standing", "this_process"]
 
