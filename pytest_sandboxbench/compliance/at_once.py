@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from ..errors import OperationTimeout, Rejected
 from ..load.guard import GuardedSandbox
-from .check import NotInGuest, Trial, among, check, expect, raises, shown
+from .check import NotInGuest, Trial, among, check, expect, raises, running, shown
 
 __all__ = ["CHECKS"]
 
@@ -96,15 +96,11 @@ async def commands_do_not_wait_for_each_other(trial: Trial) -> None:
     """A command that takes long does not hold up another one in the same sandbox."""
     sandbox = await trial.sandbox()
     lasts_s = 5 if trial.can.hosted else 1
-    long = asyncio.ensure_future(sandbox.exec(["sleep", str(lasts_s)]))
-    try:
+    async with running(sandbox.exec(["sleep", str(lasts_s)])) as long:
         await asyncio.sleep(0.1)
         result = await sandbox.exec(["echo", "meanwhile"])
         expect(not long.done(), f"`echo` was answered only after the `sleep {lasts_s}` that ran before it")
         expect(result.stdout == b"meanwhile\n", f"`echo meanwhile` gave {shown(result.stdout)}")
-    finally:
-        long.cancel()
-        await asyncio.gather(long, return_exceptions=True)
 
 
 @check("one_shot")

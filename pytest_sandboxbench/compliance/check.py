@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, TypeVar
 
 from ..errors import SandboxbenchError, SandboxError
 from ..load.deadlines import describe, forget
@@ -29,6 +29,7 @@ __all__ = [
     "expect",
     "moments",
     "raises",
+    "running",
     "shown",
 ]
 
@@ -52,6 +53,9 @@ _SCRIPT, _HEAD = 100, 30
 _GIVEN_TO_A_SHELL = re.compile(r"""('-c', )('(?:[^'\\]|\\.)*'?|"(?:[^"\\]|\\.)*"?)""", re.DOTALL)
 """A script in the text of a list; it may be cut off before its end."""
 _BETWEEN_LISTS_S = 0.1
+_STOPS_S = 2.0
+
+T = TypeVar("T")
 
 
 class CheckFailed(SandboxbenchError):
@@ -228,20 +232,33 @@ def brief(said: str) -> str:
     return _GIVEN_TO_A_SHELL.sub(cut, said)
 
 
+@asynccontextmanager
+async def running(call: Coroutine[Any, Any, T]) -> AsyncIterator[asyncio.Task[T]]:
+    """A call that goes on beside the block, and not beyond it: nobody is left to hear of its error."""
+    task = asyncio.ensure_future(call)
+    try:
+        yield task
+    finally:
+        task.cancel()
+        try:
+            await asyncio.wait({task}, timeout=_STOPS_S)
+        finally:
+            if not task.done():
+                forget(task)
+            elif not task.cancelled():
+                task.exception()  # it was asked for, whatever the block made of it
+
+
 async def cut_short(what: str, call: Coroutine[Any, Any, object], after_s: float, within_s: float) -> str:
     """Cancel a call after so many seconds; it may have been done by then. Returns how it ended, for a message.
 
     ``CheckFailed`` when it takes longer than ``within_s`` to end, or raises what is no error of a provider.
     """
-    task = asyncio.ensure_future(call)
-    await asyncio.sleep(after_s)
-    asked = task.cancel()
-    try:
+    async with running(call) as task:
+        await asyncio.sleep(after_s)
+        asked = task.cancel()
         await asyncio.wait({task}, timeout=within_s)
         expect(task.done(), f"{what}, cancelled after {after_s:.3f} s, was still under way {within_s:g} s later")
-    finally:
-        if not task.done():
-            forget(task)
     if task.cancelled():
         return "it raised CancelledError"
     error = task.exception()

@@ -12,7 +12,7 @@ from ..errors import CreateFailed, ExecTimeout, NotReady, OperationTimeout, Reje
 from ..load.deadlines import bounded, describe
 from ..load.guard import GuardedSandbox
 from ..model import Output
-from .check import CheckFailed, Trial, among, check, expect, expect_same, raises
+from .check import CheckFailed, Trial, among, check, expect, expect_same, raises, running
 from .marks import Mark
 from .material import ASKS, LEAVES
 
@@ -165,12 +165,9 @@ async def others_are_spared(trial: Trial) -> None:
     """The deadline of one command kills nothing of another: one that runs beside it, and one left in the background."""
     sandbox = await trial.sandbox()
     await trial.sh(sandbox, LEAVES)
-    beside = asyncio.ensure_future(sandbox.exec(["sh", "-c", "sleep 1; echo whole"]))
-    try:
+    async with running(sandbox.exec(["sh", "-c", "sleep 1; echo whole"])) as beside:
         await _timed_out(trial, _exec(sandbox, ["sleep", "60"], _SHORT_S), "`sleep 60` beside another", _SHORT_S)
         result = await beside
-    finally:
-        beside.cancel()
     expect_same("a command beside one that ran into its deadline", result.stdout, b"whole\n")
     result = await sandbox.exec(["sh", "-c", ASKS])
     expect_same(
@@ -203,9 +200,9 @@ async def cancelling_kills(trial: Trial) -> None:
     """A cancelled call ends within a moment, and nothing of its command lives on."""
     sandbox = await trial.sandbox()
     mark = await Mark.of(trial, sandbox)
-    task = asyncio.ensure_future(sandbox.exec(mark.argv(_TREE), env=mark.env))
-    await mark.wait_for(6)
-    await _cancel(trial, task, "a running command")
+    async with running(sandbox.exec(mark.argv(_TREE), env=mark.env)) as task:
+        await mark.wait_for(6)
+        await _cancel(trial, task, "a running command")
     await mark.expect_none("after a running command was cancelled")
     await _works(sandbox, "after a running command was cancelled")
 
@@ -215,9 +212,9 @@ async def cancelling_a_stream_kills(trial: Trial) -> None:
     """A task that is cancelled while it reads a stream ends within a moment, and nothing of the command lives on."""
     sandbox = await trial.sandbox()
     mark = await Mark.of(trial, sandbox)
-    task = asyncio.ensure_future(_stream(sandbox, mark.argv(_TREE), trial.timeout_s, mark.env))
-    await mark.wait_for(6)
-    await _cancel(trial, task, "a stream")
+    async with running(_stream(sandbox, mark.argv(_TREE), trial.timeout_s, mark.env)) as task:
+        await mark.wait_for(6)
+        await _cancel(trial, task, "a stream")
     await mark.expect_none("after the reader of a stream was cancelled")
 
 
@@ -227,9 +224,9 @@ async def cancelling_at_any_moment_kills(trial: Trial) -> None:
     sandbox = await trial.sandbox()
     mark = await Mark.of(trial, sandbox)
     for after_s in (0.0, 0.0005, 0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064):
-        task = asyncio.ensure_future(sandbox.exec(mark.argv(_TREE), env=mark.env))
-        await asyncio.sleep(after_s)
-        await _cancel(trial, task, f"a command of {after_s * 1e3:g} ms")
+        async with running(sandbox.exec(mark.argv(_TREE), env=mark.env)) as task:
+            await asyncio.sleep(after_s)
+            await _cancel(trial, task, f"a command of {after_s * 1e3:g} ms")
     await asyncio.sleep(trial.slack_s / 5)  # what was on its way has time to arrive
     await mark.expect_none("after commands were cancelled as they began")
     await _works(sandbox, "after commands were cancelled as they began")

@@ -21,7 +21,7 @@ from ..load.deadlines import bounded, describe
 from ..load.guard import GuardedSandbox
 from ..model import Owner, SandboxRef
 from .attributes import no_texts, wrong_in_preflight, wrong_in_provider, wrong_in_ref, wrong_in_result, wrong_in_sandbox
-from .check import CheckFailed, NotInGuest, Trial, among, check, cut_short, expect, moments, raises, shown
+from .check import CheckFailed, NotInGuest, Trial, among, check, cut_short, expect, moments, raises, running, shown
 
 __all__ = ["CHECKS"]
 
@@ -249,13 +249,13 @@ async def a_destroyed_sandbox_is_gone(trial: Trial) -> None:
 async def destroy_ends_what_runs(trial: Trial) -> None:
     """A command that is under way when its sandbox is destroyed does not succeed."""
     sandbox = await trial.sandbox()
-    command = asyncio.ensure_future(sandbox.exec(["sleep", "1"], deadline_s=5))
-    await asyncio.sleep(0.3)
-    await trial.provider.destroy(sandbox)
-    try:
-        result = await command
-    except SandboxError:
-        return
+    async with running(sandbox.exec(["sleep", "1"], deadline_s=5)) as command:
+        await asyncio.sleep(0.3)
+        await trial.provider.destroy(sandbox)
+        try:
+            result = await command
+        except SandboxError:
+            return
     expect(result.exit_code != 0, "`sleep 1` returned 0 though its sandbox was destroyed after 0.3 s")
 
 

@@ -75,7 +75,7 @@ class NoRoundTrip(Broken):
 
 
 class NumberAsDetail(Broken):
-    fails: ClassVar = {"a_reference_can_be_written_down": r"owned gave details that are no texts: .*'pid': 5"}
+    fails: ClassVar = {"a_reference_can_be_written_down": r"owned failed: it returned .*'pid': 5"}
 
     async def owned(self, run_id: str | None = None) -> Sequence[SandboxRef]:
         more: dict[str, Any] = {"pid": 5}
