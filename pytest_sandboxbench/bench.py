@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 __all__ = ["Measurement", "SandboxBench"]
 
 
+_MANY_TIMEOUTS = 3
+
+
 class Measurement:
     """What a bench gets back: the series of its provider, the first of them in short.
 
@@ -124,4 +127,8 @@ def _complaint(series: Series) -> str:
     counts = ", ".join(f"{count} {outcome}" for outcome, count in sorted(series.outcomes.items()) if outcome != "ok")
     cause = f"\n  first: {harmless(series.errors[0], 600)}" if series.errors else ""
     kept = f"\n  the others: {describe_row(row_of(series))}" if series.ok else ""
+    if series.outcomes.get("timeout", 0) >= _MANY_TIMEOUTS:
+        cause += (
+            "\n  each waited for its deadline: --sandbox-timeout shortens it, --sandbox-max-seconds ends a block early"
+        )
     return f"{series.key}: {counts or 'nothing measured'} of {series.attempts}{cause}{kept}"

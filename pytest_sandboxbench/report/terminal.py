@@ -45,6 +45,7 @@ def write_summary(terminal: pytest.TerminalReporter, session: BenchSession) -> N
         terminal.section("sandbox leaks", sep="=", red=True)
         for provider, id_, reason in news.left:
             terminal.write_line(f"{provider} {harmless(id_)}: {harmless(reason)}", red=True)
+        terminal.write_line("`sandboxbench reap` tries again; `sandboxbench list` says what still exists")
     for note in news.notes:
         terminal.write_line(harmless(note, 2000), yellow=True)
     if news.problem:
