@@ -114,7 +114,8 @@ def test_one_that_blocks_is_left_behind(capsys: pytest.CaptureFixture[str]) -> N
     write_config(block='kind = "fake"\npreflight = "block:60"', good='kind = "fake"')
     done = subprocess.run([*COMMAND, "providers", "block", "good"], capture_output=True, text=True, timeout=30)
     assert (done.returncode, done.stderr) == (0, "")
-    assert "block (fake)  missing: it did not answer" in done.stdout
+    silent = "it did not answer within 1 s. a preflight answers within a second; what takes longer belongs into create"
+    assert f"block (fake)  missing: {silent}\n" in done.stdout
     assert "good (fake)   ready" in done.stdout
 
 

@@ -10,7 +10,9 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,6 +20,8 @@ from pytest_sandboxbench.compliance.check import Check, brief
 from pytest_sandboxbench.compliance.checks import CHECKS
 from pytest_sandboxbench.compliance.run import Verdict
 from pytest_sandboxbench.errors import ProviderMissing
+from pytest_sandboxbench.providers import fake
+from pytest_sandboxbench.providers.registry import Registry
 from pytest_sandboxbench.report.text import columns
 from tests.test_cli import mistake, run, write_config
 
@@ -222,6 +226,55 @@ def test_a_preflight_that_does_not_answer(capsys: pytest.CaptureFixture[str], sc
     assert out == ""
     assert err.startswith("sandboxbench: fake is not ready: ")
     assert "Traceback" not in err
+
+
+class Own:
+    """The scripted provider, with a mistake in its code."""
+
+    def __init__(self, name: str, options: Mapping[str, Any]) -> None:
+        self.inner = fake.factory(name, {})
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+
+class NothingDeclared(Own):
+    @property
+    def capabilities(self) -> Any:
+        raise KeyError("region")
+
+
+class NotAsync(Own):
+    def round_trip(self) -> None:
+        """It lacks its `async`."""
+
+
+def known(monkeypatch: pytest.MonkeyPatch, kind: type[Own]) -> None:
+    """As provider ``own``."""
+    targets = {"own": f"{__name__}:{kind.__name__}"}
+    init = Registry.__init__
+
+    def made(self: Registry, *arguments: Any) -> None:
+        init(self, *arguments)
+        self._targets.update(targets)
+
+    monkeypatch.setattr(Registry, "__init__", made)
+
+
+@pytest.mark.parametrize("command", ["check", "providers"])
+def test_capabilities_that_raise(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    known(monkeypatch, NothingDeclared)
+    assert run(command, "own") == 1
+    said = "".join(capsys.readouterr())
+    assert "KeyError: 'region' (test_cli_check.py, line " in said
+    assert "a provider declares what it can do: docs/providers.md" in said
+
+
+def test_a_method_that_is_not_async(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    known(monkeypatch, NotAsync)
+    assert "is it `async def`?" in " ".join(map(str.strip, card(capsys, 1, "own", "-k", "a_round_trip")))
 
 
 @pytest.mark.parametrize(

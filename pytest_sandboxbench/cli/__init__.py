@@ -156,7 +156,7 @@ def _status(answer: Preflight) -> str:
 
 def _preflights(names: Sequence[str]) -> list[tuple[str, str, Preflight]]:
     """Ask all at once, each in a thread of its own: one that blocks takes no time from the others."""
-    from ..load.preflight import ask, secrets_of
+    from ..load.preflight import SILENT, ask, secrets_of
     from ..model import Preflight
     from ..providers.registry import Registry
     from ..records.redaction import hide_values
@@ -165,10 +165,11 @@ def _preflights(names: Sequence[str]) -> list[tuple[str, str, Preflight]]:
     registry = Registry(Path.cwd())
     registry.check(names)
     answers: dict[str, Preflight | UsageError] = {}
+    loaded: set[str] = set()
 
     def question(name: str) -> None:
         try:
-            answers[name] = run(ask(registry, name))
+            answers[name] = run(ask(registry, name, lambda: loaded.add(name)))
         except UsageError as error:
             answers[name] = UsageError(hide_values(str(error), secrets_of(registry)))
 
@@ -181,9 +182,12 @@ def _preflights(names: Sequence[str]) -> list[tuple[str, str, Preflight]]:
         ends = time.monotonic() + _PATIENCE_S
         for thread in threads:
             thread.join(max(0.0, ends - time.monotonic()))
+    unloaded = Preflight(
+        False, f"it was not loaded within {_PATIENCE_S:g} s", "what takes long belongs into create, with its import"
+    )
     out = []
     for name in chosen:
-        answer = answers.get(name) or Preflight(False, f"it did not answer within {_PATIENCE_S:g} s", "report it")
+        answer = answers.get(name) or (SILENT if name in loaded else unloaded)
         if isinstance(answer, UsageError):
             raise answer
         out.append((name, registry.kind(name), answer))

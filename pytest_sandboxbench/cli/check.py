@@ -19,7 +19,7 @@ from ..compliance.checks import CHECKS
 from ..compliance.run import Verdict, run_check
 from ..errors import ProviderMissing, UsageError
 from ..load.deadlines import bounded, describe
-from ..load.preflight import PREFLIGHT_S, ask_provider, secrets_of
+from ..load.preflight import DECLARES, PREFLIGHT_S, ask_provider, secrets_of
 from ..model import Capabilities, Preflight
 from ..providers.registry import Registry
 from ..records.redaction import hide
@@ -110,18 +110,20 @@ async def _introduce(registry: Registry, name: str) -> tuple[Preflight, Capabili
     if provider is None:
         return answer, None
     try:
+        if not answer.ready:
+            return answer, None
         can = provider.capabilities
         if not isinstance(can, Capabilities):
             raise TypeError(f"capabilities is {type(can).__name__}, not pytest_sandboxbench.model.Capabilities")
     except Exception as error:
         said = hide(describe(error), secrets_of(registry))
-        return Preflight(False, said, "a provider declares what it can do: docs/providers.md"), None
+        return Preflight(False, said, DECLARES), None
     finally:
         try:
             await bounded("aclose", provider.aclose(), PREFLIGHT_S)
         except Exception:
             pass  # each check closes its own, and fails where that fails
-    return answer, can if answer.ready else None
+    return answer, can
 
 
 def _verdicts(

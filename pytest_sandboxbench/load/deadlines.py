@@ -233,8 +233,14 @@ def describe(error: BaseException) -> str:
     if isinstance(error, SandboxbenchError):
         text = _text(error)
     else:
-        text = f"{type(error).__name__}: {_text(error)[:1800]}{_place(error)}"
+        text = f"{type(error).__name__}: {_text(error)[:1800]}{_hint(error)}{_place(error)}"
     return " ".join(text.split())[:2000].encode(errors="backslashreplace").decode()
+
+
+def _hint(error: BaseException) -> str:
+    """What Python says of an adapter's method that is awaited and is no coroutine, in 3.11 and in later ones."""
+    told = isinstance(error, TypeError) and _text(error).endswith(("used in 'await' expression", "can't be awaited"))
+    return "; is it `async def`?" if told else ""
 
 
 def _place(error: BaseException) -> str:

@@ -52,7 +52,7 @@ MISSING = [
         "no usable /dev/kvm",
         "modprobe kvm",
     ),
-    ("fake", ["--sandbox-option=fake.preflight=hang"], "it did not answer within 1 s", "sandboxbench doctor"),
+    ("fake", ["--sandbox-option=fake.preflight=hang"], "it did not answer within 1 s", "belongs into create"),
     ("fake", ["--sandbox-option=fake.preflight=raise:OSError"], "scripted bug of fake in preflight", "report it"),
     ("no-sdk", [], "No module named 'sdk_that_nobody_has'", "or install what it lacks"),
     ("not-there", [], "No module named 'nowhere'", "or install what it lacks"),
