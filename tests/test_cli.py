@@ -293,3 +293,23 @@ def test_init_writes_over_nothing(capsys: pytest.CaptureFixture[str]) -> None:
         assert f"{target} is there already and not empty" in mistake(capsys, "init", target)
     assert [path.name for path in Path("mine").iterdir()] == ["notes.txt"]
     assert "file" in mistake(capsys, "init", "file/below")
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"], ids=["buffered", "unbuffered"])
+@pytest.mark.parametrize(
+    "argv", [("providers", "fake"), ("check", "fake", "-k", "idempotent"), ("operations",)], ids=str
+)
+def test_a_full_disk_is_said_of_the_output(argv: Sequence[str], unbuffered: str) -> None:
+    with Path("/dev/full").open("w") as full:
+        env = os.environ | {"PYTHONUNBUFFERED": unbuffered}
+        done = subprocess.run([*COMMAND, *argv], stdout=full, stderr=subprocess.PIPE, text=True, timeout=30, env=env)
+    assert (done.returncode, done.stderr) == (1, "sandboxbench: standard output: No space left on device\n")
+
+
+def test_ctrl_c_while_it_is_imported(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def interrupted(_commands: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("pytest_sandboxbench.cli.sandboxes.add_commands", interrupted)
+    assert run("operations") == 130
+    assert capsys.readouterr() == ("", "sandboxbench: interrupted\n")

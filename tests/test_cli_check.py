@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import pty
 import re
@@ -163,6 +164,71 @@ def test_what_a_provider_says_is_harmless_and_no_secret(
     assert SECRET not in text
 
 
+class Own:
+    """The scripted provider, with a mistake in its code."""
+
+    def __init__(self, name: str, options: Mapping[str, Any]) -> None:
+        self.inner = fake.factory(name, {})
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+
+class Talks(Own):
+    """Prints and logs its key wherever it is called."""
+
+    def __init__(self, name: str, options: Mapping[str, Any]) -> None:
+        super().__init__(name, {})
+        self.key = options["api_key"]
+
+    def tell(self) -> None:
+        print("using", self.key)
+        print("in", "pieces", self.key[:5], sep="", end="")
+        print(self.key[5:])
+        sys.stderr.buffer.write(f"bytes {self.key}".encode())
+        logging.warning("refused %s", self.key)
+        logging.getLogger("cloud").error("%r", {"key": self.key})
+
+    async def preflight(self) -> Any:
+        self.tell()
+        return await self.inner.preflight()
+
+    async def aclose(self) -> None:
+        self.tell()
+        await self.inner.aclose()
+
+
+@pytest.mark.parametrize("command", ["check", "providers", "doctor"])
+def test_what_a_provider_prints_holds_no_secret(tmp_path: Path, command: str) -> None:
+    write_config(cloud=f'kind = "cloud"\napi_key = "{SECRET}"')
+    (tmp_path / "cloud.py").write_text(f"from {__name__} import Talks as factory\n")
+    (tmp_path / "cloud-1.dist-info").mkdir()
+    (tmp_path / "cloud-1.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: cloud\nVersion: 1\n")
+    (tmp_path / "cloud-1.dist-info" / "entry_points.txt").write_text(
+        "[sandboxbench.providers]\ncloud = cloud:factory\n"
+    )
+    words = {"check": ["cloud", "-k", "idempotent"], "providers": ["cloud"], "doctor": []}[command]
+    path = os.pathsep.join([str(tmp_path), str(ROOT)])
+    done = subprocess.run(
+        [*COMMAND[:-1], command, *words],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+        env=os.environ | {"PYTHONPATH": path},
+    )
+    text = done.stdout + done.stderr
+    assert "cloud" in text
+    assert SECRET not in text
+    assert SECRET[5:] not in text
+    if command == "check":
+        assert done.returncode == 0
+        assert "using ***\n" in done.stdout
+        assert "inpieces***\n" in done.stdout
+        assert "refused ***\n" in done.stderr
+        assert "bytes ***" in done.stderr
+
+
 def test_a_provider_that_cannot_be_closed_fails_each_check(capsys: pytest.CaptureFixture[str]) -> None:
     lines = card(capsys, 1, "fake", "-k", "idempotent", "--option", "aclose=raise:OSError")
     assert any("OSError: scripted bug of fake in aclose" in line for line in lines)
@@ -226,16 +292,6 @@ def test_a_preflight_that_does_not_answer(capsys: pytest.CaptureFixture[str], sc
     assert out == ""
     assert err.startswith("sandboxbench: fake is not ready: ")
     assert "Traceback" not in err
-
-
-class Own:
-    """The scripted provider, with a mistake in its code."""
-
-    def __init__(self, name: str, options: Mapping[str, Any]) -> None:
-        self.inner = fake.factory(name, {})
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.inner, name)
 
 
 class NothingDeclared(Own):

@@ -7,6 +7,7 @@ what was typed; 130 after Ctrl-C in a check.
 from __future__ import annotations
 
 import argparse
+import errno
 import gc
 import io
 import os
@@ -21,7 +22,6 @@ from typing import TYPE_CHECKING, NoReturn
 
 from .. import __version__
 from ..errors import UsageError
-from . import sandboxes
 
 if TYPE_CHECKING:
     from ..model import Preflight
@@ -40,6 +40,52 @@ class _Parser(argparse.ArgumentParser):
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    try:
+        status = _main(argv)
+        if sys.stdout is not None:  # closed by who started it
+            sys.stdout.flush()
+    except UsageError as error:
+        return _told(str(error), USAGE)
+    except KeyboardInterrupt:
+        return _told("interrupted", 130)
+    except BrokenPipeError:
+        _drop_output()  # the reader (head, less) has seen enough
+        return 0
+    except OSError as error:
+        if _is_of_output(error):
+            _drop_output()
+            return _told(f"standard output: {error.strerror}", 1)
+        return _told(str(error), USAGE)
+    return status
+
+
+def _is_of_output(error: OSError) -> bool:
+    """What could not be written is still to be; under PYTHONUNBUFFERED it is gone, and the error tells no more."""
+    if sys.stdout is None:
+        return False
+    try:
+        sys.stdout.flush()
+    except OSError:
+        return True
+    through: bool = getattr(sys.stdout, "write_through", False)
+    return through and error.errno == errno.ENOSPC and error.filename is None
+
+
+def _told(said: str, status: int) -> int:
+    from ..report.text import harmless
+
+    print(f"sandboxbench: {harmless(said, 2000)}", file=sys.stderr)
+    return status
+
+
+def _drop_output() -> None:
+    """Or Python complains once more at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _main(argv: Sequence[str] | None) -> int:
+    from . import sandboxes
+
     parser = _Parser(prog="sandboxbench", description="Benchmarks of code sandboxes as pytest test suites.")
     parser.add_argument("--version", action="version", version=f"pytest-sandboxbench {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND", parser_class=_Parser)
@@ -96,27 +142,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without "µ" gets "?", not a traceback
     arguments = parser.parse_args(argv)
-    try:
-        status: int = arguments.run(arguments)
-        if sys.stdout is not None:  # closed by who started it
-            sys.stdout.flush()
-    except UsageError as error:
-        from ..report.text import harmless
-
-        print(f"sandboxbench: {harmless(str(error), 2000)}", file=sys.stderr)
-        return USAGE
-    except KeyboardInterrupt:
-        print("sandboxbench: interrupted", file=sys.stderr)
-        return 130
-    except BrokenPipeError:
-        # The reader (head, less) has seen enough; without this Python complains once more at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
-    except OSError as error:
-        from ..report.text import harmless
-
-        print(f"sandboxbench: {harmless(str(error), 2000)}", file=sys.stderr)
-        return USAGE
+    status: int = arguments.run(arguments)
     return status
 
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import io
 import os
 import shutil
 import signal
 import sys
 import time
-from collections.abc import Generator, Iterable, Sequence
-from contextlib import closing
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any, TextIO
 
 from .. import threads
 from ..compliance.check import Check
@@ -22,7 +24,7 @@ from ..load.deadlines import bounded, describe
 from ..load.preflight import DECLARES, PREFLIGHT_S, ask_provider, secrets_of
 from ..model import Capabilities, Preflight
 from ..providers.registry import Registry
-from ..records.redaction import hide
+from ..records.redaction import hide, hide_values
 from ..report.text import clip, harmless
 from ..termination import Termination
 from .card import Card, Line, listing
@@ -49,6 +51,11 @@ def run(arguments: argparse.Namespace) -> int:
     kind = registry.kind(name)
     registry.spec(name)
     chosen = _chosen(arguments.text)
+    with _masked(secrets_of(registry)):
+        return _run(arguments, registry, name, kind, chosen)
+
+
+def _run(arguments: argparse.Namespace, registry: Registry, name: str, kind: str, chosen: list[Check]) -> int:
     started = time.monotonic()
     verdicts: list[Verdict] = []
     termination = Termination()
@@ -78,6 +85,81 @@ def run(arguments: argparse.Namespace) -> int:
     if cut == "interrupted":
         return _status_of(termination)
     return 1 if card.failed else 0
+
+
+class _Masked(io.TextIOBase):
+    """A standard stream that writes by line, without secrets: what an adapter prints, or logs, may hold its key."""
+
+    def __init__(self, stream: TextIO, secrets: Sequence[str]) -> None:
+        super().__init__()
+        self._stream = stream
+        self._secrets = secrets
+        self._begun = ""
+
+    @property
+    def buffer(self) -> _MaskedBytes:
+        return _MaskedBytes(self)
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        return self._stream.encoding
+
+    @property
+    def errors(self) -> str | None:  # type: ignore[override]
+        return self._stream.errors
+
+    def writable(self) -> bool:
+        return True
+
+    def isatty(self) -> bool:
+        return self._stream.isatty()
+
+    def fileno(self) -> int:
+        return self._stream.fileno()
+
+    def write(self, text: str, /) -> int:
+        text_ = hide_values(self._begun + text, self._secrets)
+        whole, end, self._begun = text_.rpartition("\n")
+        if end:
+            self._stream.write(whole + end)
+        return len(text)
+
+    def flush(self) -> None:
+        begun, self._begun = self._begun, ""
+        if begun:
+            self._stream.write(begun)
+        self._stream.flush()
+
+
+class _MaskedBytes(io.RawIOBase):
+    def __init__(self, text: _Masked) -> None:
+        super().__init__()
+        self._text = text
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any, /) -> int:
+        self._text.write(bytes(data).decode(errors="replace"))
+        return len(data)
+
+    def flush(self) -> None:
+        pass  # also when it is thrown away
+
+
+@contextmanager
+def _masked(secrets: Sequence[str]) -> Iterator[None]:
+    """Both standard streams without these secrets; a handler of logs that was made meanwhile stays so."""
+    before = sys.stdout, sys.stderr
+    masked = [stream and _Masked(stream, secrets) for stream in before]  # None: closed by who started it
+    sys.stdout, sys.stderr = masked
+    try:
+        yield
+        for stream in masked:
+            if stream:
+                stream.flush()
+    finally:
+        sys.stdout, sys.stderr = before
 
 
 def _status_of(interruption: Termination) -> int:
