@@ -103,7 +103,7 @@ def test_what_is_the_same(
 ) -> None:
     left = list(said)
 
-    async def failed(_registry: object, _name: str, check: Check, _timeout_s: float) -> Verdict:
+    async def failed(_registry: object, _name: str, check: Check, _timeout_s: float, **_more: bool) -> Verdict:
         return Verdict(check, "failed", left.pop(0), 0.0)
 
     monkeypatch.setattr("pytest_sandboxbench.cli.check.run_check", failed)
@@ -237,7 +237,7 @@ def test_a_provider_that_cannot_be_closed_fails_each_check(capsys: pytest.Captur
 def test_a_provider_that_ceases_to_be_ready_fails_the_check(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def gone(*_arguments: object) -> Verdict:
+    async def gone(*_arguments: object, **_more: object) -> Verdict:
         raise ProviderMissing("fake", "no daemon", "start it")
 
     monkeypatch.setattr("pytest_sandboxbench.cli.check.run_check", gone)
@@ -315,6 +315,28 @@ def known(monkeypatch: pytest.MonkeyPatch, kind: type[Own]) -> None:
         self._targets.update(targets)
 
     monkeypatch.setattr(Registry, "__init__", made)
+
+
+class DestroysNothing(Own):
+    async def destroy(self, ref: object, *, deadline_s: float) -> None:
+        """It returns."""
+
+
+def test_a_destroy_that_does_nothing_is_said_once_and_waited_for_once(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known(monkeypatch, DestroysNothing)
+    monkeypatch.setattr("pytest_sandboxbench.compliance.run._BETWEEN_LOOKS_S", 0.1)
+    started = time.monotonic()
+    lines = card(capsys, 1, "own", "-k", "files-", "-k", LISTED)
+    assert time.monotonic() - started < 8
+    failed = [line for line in lines if line.startswith("FAILED")]
+    assert len(failed) > 5
+    came = [line for line in lines if line.startswith("  came ")]
+    assert len(came) == 1
+    text = " ".join(map(str.strip, lines))
+    said = f"{len(failed)} checks: destroy of a sandbox returned, and owned still lists it: the first is own-"
+    assert said in text
 
 
 @pytest.mark.parametrize("command", ["check", "providers"])

@@ -11,7 +11,7 @@ from typing import Literal
 
 from .. import __version__
 from ..compliance.check import Check
-from ..compliance.run import Verdict
+from ..compliance.run import STILL_LISTED, Verdict
 from ..model import Capabilities
 from ..report.text import clip, harmless, wrap
 
@@ -30,6 +30,7 @@ _LIMITS = ("vcpus", "memory_mib", "pids")
 _LABEL = 11
 _PLACE = re.compile(r" \(([^()]+, line \d+)\)")
 """The end of what is said of an exception that is none of ours."""
+_LISTED = "owned(run) gave ["
 _GONE = "found the sandbox gone"
 _NUMBERS = len("  passed  failed  left out  ")
 
@@ -112,10 +113,12 @@ class Card:
                 yield Line(clip(f"FAILED  {verdict.check}", width), "bad")
             if len(verdicts) == 1:
                 yield from _row("  promise", first.check.about, width)
-                yield from _row("  came", harmless(first.said, 2000), width, most=12)
+                said = first.said
+            elif cause == STILL_LISTED:
+                said = f"{len(verdicts)} checks: {cause}: the first is {first.said.rpartition(f'{cause}: ')[2]}"
             else:
                 said = f"{len(verdicts)} checks failed with the same {cause}: {first.said}"
-                yield from _row("  came", harmless(said, 2000), width, most=12)
+            yield from _row("  came", harmless(said, 2000), width, most=12)
             yield Line("")
 
     def _limits(self, width: int) -> Iterator[Line]:
@@ -149,6 +152,8 @@ class Card:
 
 def _cause(said: str) -> tuple[str, str]:
     """What failures have in common, as a word and what makes it the same: where an adapter raised, what it found."""
+    if said.startswith(STILL_LISTED) or (STILL_LISTED in said and _LISTED in said):
+        return STILL_LISTED, ""
     if place := _PLACE.search(said):
         return "exception; the first of them", place[1]
     if _GONE in said:

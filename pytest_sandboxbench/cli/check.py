@@ -214,14 +214,15 @@ def _verdicts(
     """One after another. Ctrl-C cancels the one that runs, which destroys what it made, and comes out of here."""
     with asyncio.Runner() as runner:
         threads.use_daemons(runner.get_loop())
-        failed = 0
+        failed, patient = 0, True
         try:
             for number, check in enumerate(checks, 1):
                 _progress(f"{number} of {len(checks)}{f', {failed} failed' if failed else ''}: {check}")
                 try:
-                    verdict = runner.run(run_check(registry, name, check, timeout_s))
+                    verdict = runner.run(run_check(registry, name, check, timeout_s, patient=patient))
                 except ProviderMissing as error:
                     verdict = Verdict(check, "failed", str(error), 0.0)  # it was ready when it was asked
+                patient = patient and not verdict.still_listed
                 failed += verdict.outcome == "failed"
                 yield verdict
         finally:

@@ -21,9 +21,12 @@ from ..providers.registry import Registry
 from ..records.redaction import hide, redactor
 from .check import Check, CheckFailed, NotInGuest, Trial, brief, expect
 
-__all__ = ["Outcome", "Verdict", "capabilities_of", "run_check"]
+__all__ = ["STILL_LISTED", "Outcome", "Verdict", "capabilities_of", "run_check"]
 
 Outcome = Literal["passed", "failed", "left out"]
+
+STILL_LISTED = "destroy of a sandbox returned, and owned still lists it"
+"""How what a check failed with ends, but for the ids, where ``destroy`` does nothing."""
 
 _LOOKS = 10
 _BETWEEN_LOOKS_S = 0.3
@@ -43,6 +46,10 @@ class Verdict:
     said: str
     seconds: float
 
+    @property
+    def still_listed(self) -> bool:
+        return self.outcome == "failed" and STILL_LISTED in self.said
+
 
 async def capabilities_of(registry: Registry, name: str) -> Capabilities:
     """What a provider declares for this host. ``ProviderMissing`` when it cannot run here."""
@@ -56,14 +63,16 @@ async def capabilities_of(registry: Registry, name: str) -> Capabilities:
     return capabilities
 
 
-async def run_check(registry: Registry, name: str, check: Check, timeout_s: float) -> Verdict:
+async def run_check(registry: Registry, name: str, check: Check, timeout_s: float, *, patient: bool = True) -> Verdict:
     """Run one check on a new instance of a provider. ``ProviderMissing`` when it cannot run here.
+
+    A list may lag behind. Not ``patient``, because an earlier verdict was ``still_listed``, no check waits for it.
 
     Whatever the check does, what it made is destroyed, also when it is cancelled; what is left then fails it.
     """
     started = time.monotonic()
     try:
-        outcome, said = await _run_check(registry, name, check, timeout_s)
+        outcome, said = await _run_check(registry, name, check, timeout_s, patient)
     except (ProviderMissing, UsageError):
         raise
     except Exception as error:  # from around the check: a second instance, aclose
@@ -71,17 +80,19 @@ async def run_check(registry: Registry, name: str, check: Check, timeout_s: floa
     return Verdict(check, outcome, brief(hide(said, secrets_of(registry))), time.monotonic() - started)
 
 
-async def _run_check(registry: Registry, name: str, check: Check, timeout_s: float) -> tuple[Outcome, str]:
+async def _run_check(
+    registry: Registry, name: str, check: Check, timeout_s: float, patient: bool
+) -> tuple[Outcome, str]:
     owner = this_process(f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-check-{secrets.token_hex(3)}")
     async with AsyncExitStack() as stack:
         watchdog = Watchdog()
         stack.enter_context(watchdog.watching())
-        instances = _Instances(registry, name, owner, timeout_s, watchdog, stack)
+        instances = _Instances(registry, name, owner, timeout_s, watchdog, stack, patient)
         provider = await instances.another()
         lacks = check.lacks(provider.capabilities)
         if lacks:
             return "left out", lacks
-        trial = Trial(provider, owner, instances)
+        trial = Trial(provider, owner, instances, patient=patient)
         try:
             outcome, said = await _tried(check, trial)
             left = await instances.clear()
@@ -121,6 +132,7 @@ class _Instances:
         timeout_s: float,
         watchdog: Watchdog,
         stack: AsyncExitStack,
+        patient: bool,
     ) -> None:
         self._registry = registry
         self._name = name
@@ -128,6 +140,7 @@ class _Instances:
         self._timeout_s = timeout_s
         self._watchdog = watchdog
         self._stack = stack
+        self._looks = _LOOKS if patient else 1
         self._made: list[tuple[GuardedProvider, str]] = []
         self._closed: list[Provider] = []
         self._ledgers: dict[str, Ledger] = {}
@@ -205,21 +218,32 @@ class _Instances:
         look = await self.another() if first.capabilities.labels else self._guarded(first.unguarded, self._owner)
         runs = sorted({run for _one, run in made})
         labels = {replace(self._owner, run_id=run).label() for run in runs}
-        left: list[SandboxRef] = []
-        for turn in range(_LOOKS):
-            await asyncio.sleep(_BETWEEN_LOOKS_S if turn else 0)
-            try:
-                listed = [ref for run in runs for ref in await look.owned(run)]
-            except Exception as error:
-                return f"what is left could not be listed: {describe(error)}"
-            # One that names no owner may be anybody's.
-            left = [ref for ref in listed if ref.details.get("owner") in labels]
-            if not left:
-                return ""
+
+        async def listed() -> list[SandboxRef]:
+            left: list[SandboxRef] = []
+            for turn in range(self._looks):
+                await asyncio.sleep(_BETWEEN_LOOKS_S if turn else 0)
+                found = [ref for run in runs for ref in await look.owned(run)]
+                # One that names no owner may be anybody's.
+                left = [ref for ref in found if ref.details.get("owner") in labels]
+                if not left:
+                    break
+            return left
+
+        try:
+            left = await listed()
+        except Exception as error:
+            return f"what is left could not be listed: {describe(error)}"
+        if not left:
+            return ""
         ids = ", ".join(ref.id for ref in left)
         for ref in left:
             try:
                 await look.destroy(ref)
             except Exception as error:
                 return f"left behind: {ids}, and not to be destroyed: {describe(error)}"
-        return f"left behind: {ids}"
+        try:
+            still = await listed()
+        except Exception:
+            still = []  # it was left behind, whatever this says
+        return f"{STILL_LISTED}: {', '.join(ref.id for ref in still)}" if still else f"left behind: {ids}"

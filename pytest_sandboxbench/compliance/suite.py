@@ -22,6 +22,9 @@ __all__ = ["ComplianceSuite"]
 _ABSENT = pytest.StashKey[dict[str, str]]()
 """Suites whose provider cannot run here, with what it said: asked once, not for every check."""
 
+_IN_VAIN = pytest.StashKey[set[str]]()
+"""Suites of which a check waited in vain for its sandboxes to be gone from the list."""
+
 _LONGEST = 2000
 
 
@@ -75,17 +78,23 @@ class ComplianceSuite:
 
     def _verdict(self, check: Check, request: pytest.FixtureRequest) -> Verdict:
         absent = request.config.stash.setdefault(_ABSENT, {})
+        in_vain = request.config.stash.setdefault(_IN_VAIN, set())
         suite = request.node.nodeid.partition("[")[0]
         if suite not in absent:
             try:
                 # With a factory of its own it leaves the loop alone that other plugins may have put in place.
                 registry = self._registry(request.config)
-                checked = run_check(registry, self.provider, check, self.timeout_s)
-                return threads.run(checked, loop_factory=asyncio.new_event_loop)
+                patient = suite not in in_vain
+                checked = run_check(registry, self.provider, check, self.timeout_s, patient=patient)
+                verdict = threads.run(checked, loop_factory=asyncio.new_event_loop)
             except UsageError as error:
                 pytest.fail(harmless(str(error), _LONGEST), pytrace=False)
             except ProviderMissing as error:
                 absent[suite] = harmless(str(error), _LONGEST)
+            else:
+                if verdict.still_listed:
+                    in_vain.add(suite)
+                return verdict
         if _is_strict(request.config):
             pytest.fail(absent[suite], pytrace=False)
         pytest.skip(absent[suite])
