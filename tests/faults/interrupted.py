@@ -186,6 +186,6 @@ FAULTS = (
         killed_without_labels,
         -9,
         cleaned="next run",
-        providers=("bubblewrap", "null"),
+        providers=("bubblewrap",),  # what is no sandbox is not written down without labels
     ),
 )

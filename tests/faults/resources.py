@@ -187,7 +187,7 @@ FAULTS = (
         unwritable_state_without_labels,
         1,
         records=False,
-        providers=("bubblewrap", "null"),
+        providers=("bubblewrap",),
         says="without it nothing would lead to a sandbox that a kill leaves",
     ),
     Fault("others may write the ledger", writable_by_others, 0, says="is not a folder that only user"),
