@@ -94,8 +94,7 @@ class Measuring:
         self.told = partial(hide, known=self._secrets)
         self._watchdog = Watchdog()
         self._seed = secrets.randbits(32) if settings.seed is None else settings.seed
-        self._task: asyncio.Task[Any] | None = None
-        """The one that measures a block at this moment."""
+        self._task: asyncio.Task[Any] | None = None  # measures a block at this moment
         self.run_id = run_id
         self.folder = folder
         self.left: list[Left] = []
