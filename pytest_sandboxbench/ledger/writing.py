@@ -38,9 +38,8 @@ class Ledger:
     A power loss takes what the kernel has not yet written: not the first intent, and no intent on a hosted provider,
     whose sandboxes would go on to cost money. Those are on the disk when :meth:`making` returns.
 
-    ``hide`` takes the secrets out of a provider's options and of a sandbox's details. Names and ids are written as they
-    are, though a secret may be among their letters: an id with a hole in it destroys nothing, and the file is this
-    user's alone.
+    ``hide`` takes the secrets out of a provider's options and of a sandbox's details. An id that holds one is not
+    written: its create stays one of which nobody knows what came.
     """
 
     def __init__(self, folder: Path, owner: Owner, hide: Callable[[Any], Any] = lambda data: data) -> None:
@@ -177,6 +176,8 @@ class Ledger:
         return b"".join(lines)
 
     def _made(self, ref: SandboxRef) -> bytes:
+        if self._hide(ref.id) != ref.id:
+            return b""
         self._written.add((ref.provider, ref.id))
         details = self._hide(dict(ref.details)) if ref.details else {}
         return self._about(ref.provider, {"made": ref.provider, "id": ref.id, "details": details})
