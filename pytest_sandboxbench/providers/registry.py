@@ -120,7 +120,10 @@ class Registry:
         that is not installed.
         """
         if kind not in self._targets:
-            raise UsageError(f"kind {kind!r} is not installed here: install the package that brings it")
+            raise UsageError(
+                f"kind {kind!r} is not installed here: install the package that brings it, or look there by hand and "
+                "forget the run: `sandboxbench reap --forget ID`"
+            )
         here = self.options(name) if name in self.names and self.kind(name) == kind else {}
         other = Registry(None)
         other._tables[name] = {**here, **options, "kind": kind}
