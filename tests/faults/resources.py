@@ -192,7 +192,7 @@ FAULTS = (
     ),
     Fault("others may write the ledger", writable_by_others, 0, says="is not a folder that only user"),
     Fault("the reader of the output is gone", reader_gone, 1, pytests_own=True),
-    Fault("output to /dev/full", dev_full, 1, records=False, pytests_own=True),
+    Fault("output to /dev/full", dev_full, None, records=False, pytests_own=True),
     Fault("no standard output (>&-)", no_stdout, 1, records=False, pytests_own=True),
     Fault("out of file descriptors", few_descriptors, 1, providers=("bubblewrap", "null"), records=False),
     Fault(
