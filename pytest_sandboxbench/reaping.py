@@ -8,9 +8,10 @@ named.
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import AsyncIterator, Collection, Iterable, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -127,7 +128,9 @@ async def _close(provider: Provider) -> None:
 @asynccontextmanager
 async def _instances(registry: Registry, timeout_s: float) -> AsyncIterator[_Instances]:
     instances = _Instances(registry, timeout_s)
-    with instances.watchdog.watching():
+    # What an adapter prints or warns of here is nobody's answer, and may hold its key.
+    unheard = io.StringIO()
+    with instances.watchdog.watching(), redirect_stdout(unheard), redirect_stderr(unheard):
         try:
             yield instances
         finally:
