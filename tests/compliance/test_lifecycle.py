@@ -75,6 +75,7 @@ class NoRoundTrip(Broken):
 
 
 class NumberAsDetail(Broken):
+    every = True  # what is no list of references is refused by whoever looks for what is left
     fails: ClassVar = {"a_reference_can_be_written_down": r"owned failed: it returned .*'pid': 5"}
 
     async def owned(self, run_id: str | None = None) -> Sequence[SandboxRef]:
