@@ -6,14 +6,11 @@ A fault is a subclass of :class:`FaultySandbox` that says in ``fails`` which che
 from __future__ import annotations
 
 import asyncio
-import re
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
-from types import ModuleType
+from pathlib import Path
 from typing import Any, ClassVar
-
-import pytest
 
 from pytest_sandboxbench.compliance.check import Check
 from pytest_sandboxbench.compliance.run import Verdict, run_check
@@ -23,18 +20,7 @@ from pytest_sandboxbench.providers.null import NullProvider
 from pytest_sandboxbench.providers.null_sandbox import NullSandbox
 from pytest_sandboxbench.providers.registry import Registry
 
-__all__ = [
-    "Call",
-    "FaultyProvider",
-    "FaultySandbox",
-    "fails_no_other",
-    "faults_of",
-    "is_found",
-    "pairs",
-    "unproved",
-    "verdict",
-    "with_fault",
-]
+__all__ = ["Call", "FaultyProvider", "FaultySandbox", "verdict", "with_fault"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +48,13 @@ class FaultySandbox:
 
     fails: ClassVar[Mapping[str, str]] = {}
     timeout_s: ClassVar[float] = 5.0
+    every: ClassVar[bool] = False
     path = "cold"
     unenforced: frozenset[str] = frozenset()
+
+    @classmethod
+    def found(cls, check: Check, _folder: Path) -> Verdict:
+        return verdict(with_fault(cls), "faulty", check, cls.timeout_s)
 
     def __init__(self, inner: NullSandbox) -> None:
         self.inner = inner
@@ -153,46 +144,3 @@ def with_fault(fault: type[FaultySandbox]) -> Registry:
 
 def verdict(registry: Registry, name: str, check: Check, timeout_s: float) -> Verdict:
     return asyncio.run(run_check(registry, name, check, timeout_s))
-
-
-def faults_of(module: Mapping[str, object]) -> list[type[FaultySandbox]]:
-    """The faults that a test module defines: its ``globals()``."""
-    return [
-        found
-        for found in module.values()
-        if isinstance(found, type) and issubclass(found, FaultySandbox) and found.fails
-    ]
-
-
-def pairs(faults: Iterable[type[FaultySandbox]], group: ModuleType) -> list[Any]:
-    """Parameters ``fault, check, says``: each check with each fault that it must find.
-
-    The first fault of a check proves that it can fail; the further ones take time, for the full tier.
-    """
-    checks = {check.name: check for check in group.CHECKS}
-    found, proved = [], set()
-    for fault in sorted(faults, key=lambda fault: len(fault.fails)):
-        for name, says in fault.fails.items():
-            marks = [pytest.mark.full] if name in proved else []
-            proved.add(name)
-            found.append(pytest.param(fault, checks[name], says, marks=marks, id=f"{fault.__name__}-{name}"))
-    return found
-
-
-def is_found(fault: type[FaultySandbox], check: Check, says: str) -> None:
-    """The check fails for the fault, and says what matters."""
-    found = verdict(with_fault(fault), "faulty", check, fault.timeout_s)
-    assert found.outcome == "failed", found
-    assert re.search(says, found.said), found.said
-
-
-def fails_no_other(fault: type[FaultySandbox], group: ModuleType) -> None:
-    others = [check for check in group.CHECKS if check.name not in fault.fails]
-    found = [verdict(with_fault(fault), "faulty", check, fault.timeout_s) for check in others]
-    failed = {one.check.name: one.said for one in found if one.outcome != "passed"}
-    assert not failed, failed
-
-
-def unproved(faults: Iterable[type[FaultySandbox]], group: ModuleType) -> set[str]:
-    """Checks of which no fault shows that they can fail."""
-    return {check.name for check in group.CHECKS} - {name for fault in faults for name in fault.fails}

@@ -19,7 +19,8 @@ from pytest_sandboxbench.providers.local import run_command, stream_command
 from pytest_sandboxbench.providers.null import NullProvider
 from pytest_sandboxbench.providers.null_sandbox import NullSandbox
 from pytest_sandboxbench.providers.one_process import Command
-from tests.compliance.faulty import Call, FaultySandbox, faults_of
+from tests.compliance.faulty import Call, FaultySandbox
+from tests.compliance.proof import faults_in
 
 __all__ = ["FAULTS", "CrashesAtFirst", "FailsAtFirst", "ReturnsAtFirst", "SaysNothing"]
 
@@ -393,4 +394,4 @@ class ReturnsAtFirst(FailsAtFirst):
         return ExecResult(1, b"", b"not yet")
 
 
-FAULTS = faults_of(globals())
+FAULTS = faults_in(globals(), FaultySandbox)

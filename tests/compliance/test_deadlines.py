@@ -2,39 +2,28 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import ClassVar
+
 import pytest
 
-from pytest_sandboxbench.compliance import deadlines as group
-from pytest_sandboxbench.compliance.check import Check
+from pytest_sandboxbench.compliance import deadlines as checks
 from pytest_sandboxbench.errors import ExecFailed
 from pytest_sandboxbench.model import ExecResult
 from pytest_sandboxbench.providers.registry import Registry, parse_option
-from tests.compliance.faulty import Call, FaultySandbox, fails_no_other, is_found, pairs, unproved, verdict
+from tests.compliance.faulty import Call, FaultySandbox, verdict
 from tests.compliance.late import FAULTS, CrashesAtFirst, FailsAtFirst, ReturnsAtFirst, SaysNothing
-from tests.compliance.own import check_passes, passing
+from tests.compliance.proof import Proof, is_found
 
-READY = next(check for check in group.CHECKS if check.name == "commands_work_or_are_not_ready")
-SLOW = [check.name for check in group.CHECKS if check.name not in ("a_create_without_time_leaves_nothing", READY.name)]
-
-
-@pytest.mark.parametrize(("provider", "check"), passing(group, slow=SLOW))
-def test_it_passes(provider: str, check: Check) -> None:
-    check_passes(provider, check)
+READY = next(check for check in checks.CHECKS if check.name == "commands_work_or_are_not_ready")
+QUICK = ("a_create_without_time_leaves_nothing", READY.name)
+SLOW = {check.name: "bubblewrap" for check in checks.CHECKS if check.name not in QUICK}
 
 
-@pytest.mark.parametrize(("fault", "check", "says"), pairs(FAULTS, group))
-def test_a_fault_is_found(fault: type[FaultySandbox], check: Check, says: str) -> None:
-    is_found(fault, check, says)
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("fault", FAULTS)
-def test_a_fault_fails_no_other_check(fault: type[FaultySandbox]) -> None:
-    fails_no_other(fault, group)
-
-
-def test_each_check_can_fail() -> None:
-    assert not unproved(FAULTS, group)
+class TestDeadlines(Proof):
+    group: ClassVar = checks
+    faults: ClassVar = FAULTS
+    slow: ClassVar = SLOW
 
 
 @pytest.mark.parametrize(
@@ -49,8 +38,8 @@ def test_each_check_can_fail() -> None:
         (ReturnsAtFirst, "try 1 of `true` after create returned 1"),
     ],
 )
-def test_case_19_what_is_no_answer_yet(fault: type[FaultySandbox], says: str) -> None:
-    is_found(fault, READY, says)
+def test_case_19_what_is_no_answer_yet(fault: type[FaultySandbox], says: str, tmp_path: Path) -> None:
+    is_found(fault, READY, says, tmp_path)
 
 
 def ready_after(seconds: str) -> Registry:
@@ -69,7 +58,7 @@ def test_case_19_never_ready() -> None:
     assert "tries in 0.5 s the sandbox is not ready; the last answer: connection refused" in found.said
 
 
-def test_a_failing_command_is_no_timeout() -> None:
+def test_a_failing_command_is_no_timeout(tmp_path: Path) -> None:
     """An error of another kind is told with what it says."""
 
     class Fails(FaultySandbox):
@@ -78,4 +67,9 @@ def test_a_failing_command_is_no_timeout() -> None:
                 raise ExecFailed("exec", said="no room")
             return await super().run(call)
 
-    is_found(Fails, group.CHECKS[0], r"`sleep 60` with .* raised ExecFailed, not ExecTimeout: exec failed: no room")
+    is_found(
+        Fails,
+        checks.CHECKS[0],
+        r"`sleep 60` with .* raised ExecFailed, not ExecTimeout: exec failed: no room",
+        tmp_path,
+    )

@@ -10,17 +10,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
-import pytest
-
-from pytest_sandboxbench.compliance import exec as group
-from pytest_sandboxbench.compliance.check import Check
+from pytest_sandboxbench.compliance import exec as checks
 from pytest_sandboxbench.errors import ExecFailed, ExecTimeout, Rejected, TransportLost
 from pytest_sandboxbench.model import ExecResult
 from pytest_sandboxbench.providers import proc
 from pytest_sandboxbench.providers.local import run_command
 from pytest_sandboxbench.providers.null_sandbox import NullSandbox
-from tests.compliance.faulty import Call, FaultySandbox, fails_no_other, faults_of, is_found, pairs, unproved
-from tests.compliance.own import check_passes, passing
+from tests.compliance.faulty import Call, FaultySandbox
+from tests.compliance.proof import Proof, faults_in
 
 
 class RaisesOnFailure(FaultySandbox):
@@ -360,24 +357,10 @@ class FiftyCommands(FaultySandbox):
         return await super().run(call)
 
 
-FAULTS = faults_of(globals())
+FAULTS = faults_in(globals(), FaultySandbox)
 
 
-@pytest.mark.parametrize(("provider", "check"), passing(group, slow=["two_commands_at_once"]))
-def test_it_passes(provider: str, check: Check) -> None:
-    check_passes(provider, check)
-
-
-@pytest.mark.parametrize(("fault", "check", "says"), pairs(FAULTS, group))
-def test_a_fault_is_found(fault: type[FaultySandbox], check: Check, says: str) -> None:
-    is_found(fault, check, says)
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("fault", FAULTS)
-def test_a_fault_fails_no_other_check(fault: type[FaultySandbox]) -> None:
-    fails_no_other(fault, group)
-
-
-def test_each_check_can_fail() -> None:
-    assert not unproved(FAULTS, group)
+class TestExec(Proof):
+    group: ClassVar = checks
+    faults: ClassVar = FAULTS
+    slow: ClassVar = {"two_commands_at_once": "bubblewrap"}

@@ -2,25 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any, ClassVar
 
-import pytest
-
-from pytest_sandboxbench.compliance import files as group
-from pytest_sandboxbench.compliance.check import Check
+from pytest_sandboxbench.compliance import files as checks
 from pytest_sandboxbench.errors import ExecFailed
-from tests.compliance.broken import (
-    Broken,
-    BrokenSandbox,
-    breaks_nothing_else,
-    checks_on_our_own,
-    faults_and_checks,
-    faults_in,
-    holds_on_our_own,
-    is_found,
-    without_a_fault,
-)
+from tests.compliance.broken import Broken, BrokenSandbox
+from tests.compliance.proof import Proof, faults_in
 
 
 class TextMode(Broken):
@@ -174,26 +161,10 @@ class CutsAtNul(Broken):
             await super().write_file(path.partition("\0")[0], data, deadline_s=deadline_s)
 
 
-FAULTS = faults_in(globals())
+FAULTS = faults_in(globals(), Broken)
 
 
-@pytest.mark.parametrize(
-    ("provider", "check"), checks_on_our_own(group, slow={"a_big_file_arrives_whole": "bubblewrap"})
-)
-def test_it_holds_on_our_own(provider: str, check: Check, tmp_path: Path) -> None:
-    holds_on_our_own(provider, check, tmp_path)
-
-
-@pytest.mark.parametrize(("fault", "check", "says"), faults_and_checks(FAULTS, group))
-def test_a_fault_is_found(fault: type[Broken], check: Check, says: str, tmp_path: Path) -> None:
-    is_found(fault, check, says, tmp_path)
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("fault", FAULTS)
-def test_a_fault_breaks_nothing_else(fault: type[Broken], tmp_path: Path) -> None:
-    breaks_nothing_else(fault, group, tmp_path)
-
-
-def test_each_check_can_fail() -> None:
-    assert not without_a_fault(FAULTS, group)
+class TestFiles(Proof):
+    group: ClassVar = checks
+    faults: ClassVar = FAULTS
+    slow: ClassVar = {"a_big_file_arrives_whole": "bubblewrap"}

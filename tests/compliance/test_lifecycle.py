@@ -8,25 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-import pytest
-
-from pytest_sandboxbench.compliance import lifecycle as group
-from pytest_sandboxbench.compliance.check import Check
+from pytest_sandboxbench.compliance import lifecycle as checks
 from pytest_sandboxbench.errors import CreateFailed, DestroyFailed, ExecFailed, SandboxGone, TransportLost
 from pytest_sandboxbench.ledger import this_process
 from pytest_sandboxbench.model import Capabilities, ExecResult, Owner, Preflight, SandboxRef, SandboxSpec
 from tests.compliance import strange
-from tests.compliance.broken import (
-    Broken,
-    BrokenSandbox,
-    breaks_nothing_else,
-    checks_on_our_own,
-    faults_and_checks,
-    faults_in,
-    holds_on_our_own,
-    is_found,
-    without_a_fault,
-)
+from tests.compliance.broken import Broken, BrokenSandbox
+from tests.compliance.proof import Proof, faults_in
 
 
 class ReadyOnce(Broken):
@@ -75,7 +63,7 @@ class NoRoundTrip(Broken):
 
 
 class NumberAsDetail(Broken):
-    every = True  # what is no list of references is refused by whoever looks for what is left
+    every: ClassVar = True  # what is no list of references is refused by whoever looks for what is left
     fails: ClassVar = {"a_reference_can_be_written_down": r"owned failed: it returned .*'pid': 5"}
 
     async def owned(self, run_id: str | None = None) -> Sequence[SandboxRef]:
@@ -289,24 +277,10 @@ class ShortTimesAreWrong(Broken):
         return await super().create(spec, owner=owner, deadline_s=deadline_s)
 
 
-FAULTS = [*faults_in(globals()), *faults_in(vars(strange))]
+FAULTS = [*faults_in(globals(), Broken), *faults_in(vars(strange), Broken)]
 
 
-@pytest.mark.parametrize(("provider", "check"), checks_on_our_own(group, slow={"destroy_ends_what_runs": "null"}))
-def test_it_holds_on_our_own(provider: str, check: Check, tmp_path: Path) -> None:
-    holds_on_our_own(provider, check, tmp_path)
-
-
-@pytest.mark.parametrize(("fault", "check", "says"), faults_and_checks(FAULTS, group))
-def test_a_fault_is_found(fault: type[Broken], check: Check, says: str, tmp_path: Path) -> None:
-    is_found(fault, check, says, tmp_path)
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("fault", [fault for fault in FAULTS if not getattr(fault, "every", False)])
-def test_a_fault_breaks_nothing_else(fault: type[Broken], tmp_path: Path) -> None:
-    breaks_nothing_else(fault, group, tmp_path)
-
-
-def test_each_check_can_fail() -> None:
-    assert not without_a_fault(FAULTS, group)
+class TestLifecycle(Proof):
+    group: ClassVar = checks
+    faults: ClassVar = FAULTS
+    slow: ClassVar = {"destroy_ends_what_runs": "null"}

@@ -9,23 +9,12 @@ from typing import Any, ClassVar
 
 import pytest
 
-from pytest_sandboxbench.compliance import limits as group
+from pytest_sandboxbench.compliance import limits as checks
 from pytest_sandboxbench.compliance.check import Check
 from pytest_sandboxbench.errors import CreateFailed, SandboxGone, TransportLost
 from pytest_sandboxbench.model import ExecResult, Owner, SandboxRef, SandboxSpec
-from tests.compliance.broken import (
-    Broken,
-    BrokenSandbox,
-    breaks_nothing_else,
-    checks_on_our_own,
-    faults_and_checks,
-    faults_in,
-    holds_on_our_own,
-    is_found,
-    is_left_out,
-    passes,
-    without_a_fault,
-)
+from tests.compliance.broken import Broken, BrokenSandbox
+from tests.compliance.proof import Proof, faults_in, is_found, is_left_out, passes
 
 
 class AlwaysUnenforced(Broken):
@@ -208,34 +197,17 @@ class NeverRemoved(ListedUntilDestroyed):
             self.made[ref.id] = ref
 
 
-FAULTS = faults_in(globals())
+FAULTS = faults_in(globals(), Broken)
 
 
-@pytest.mark.parametrize(
-    ("provider", "check"),
-    checks_on_our_own(group, slow={"processors_are_limited": "bubblewrap", "a_lifetime_ends_it_or_is_refused": "fake"}),
-)
-def test_it_holds_on_our_own(provider: str, check: Check, tmp_path: Path) -> None:
-    holds_on_our_own(provider, check, tmp_path)
-
-
-@pytest.mark.parametrize(("fault", "check", "says"), faults_and_checks(FAULTS, group))
-def test_a_fault_is_found(fault: type[Broken], check: Check, says: str, tmp_path: Path) -> None:
-    is_found(fault, check, says, tmp_path)
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("fault", FAULTS)
-def test_a_fault_breaks_nothing_else(fault: type[Broken], tmp_path: Path) -> None:
-    breaks_nothing_else(fault, group, tmp_path)
-
-
-def test_each_check_can_fail() -> None:
-    assert not without_a_fault(FAULTS, group)
+class TestLimits(Proof):
+    group: ClassVar = checks
+    faults: ClassVar = FAULTS
+    slow: ClassVar = {"processors_are_limited": "bubblewrap", "a_lifetime_ends_it_or_is_refused": "fake"}
 
 
 def test_what_ended_by_itself_may_be_listed_until_it_is_destroyed(tmp_path: Path) -> None:
-    passes(ListedUntilDestroyed, group.a_lifetime_ends_it_or_is_refused, tmp_path)
+    passes(ListedUntilDestroyed, checks.a_lifetime_ends_it_or_is_refused, tmp_path)
 
 
 class BareGuest(AlwaysOnline):
@@ -254,9 +226,9 @@ class Hosted(AlwaysOnline):
 @pytest.mark.parametrize(
     ("provider", "check", "says"),
     [
-        (BareGuest, group.without_network_the_host_is_not_reached, "the guest has none of python3, nc, wget"),
-        (BareGuest, group.without_network_no_route_leads_out, "the guest has no /proc/net/route"),
-        (Hosted, group.without_network_no_route_leads_out, "may close the network outside of the guest"),
+        (BareGuest, checks.without_network_the_host_is_not_reached, "the guest has none of python3, nc, wget"),
+        (BareGuest, checks.without_network_no_route_leads_out, "the guest has no /proc/net/route"),
+        (Hosted, checks.without_network_no_route_leads_out, "may close the network outside of the guest"),
     ],
 )
 def test_what_cannot_be_seen_is_left_out(provider: type[Broken], check: Check, says: str, tmp_path: Path) -> None:
@@ -267,7 +239,7 @@ def test_what_cannot_be_seen_is_left_out(provider: type[Broken], check: Check, s
 def test_a_guest_that_has_all_processors_is_found(tmp_path: Path) -> None:
     for turn in range(10):
         try:
-            is_found(AllProcessors, group.processors_are_limited, "the limit is not enforced", tmp_path / str(turn))
+            is_found(AllProcessors, checks.processors_are_limited, "the limit is not enforced", tmp_path / str(turn))
         except AssertionError:
             continue  # other processes of this host left it no more than its share
         return

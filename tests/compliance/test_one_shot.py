@@ -10,21 +10,12 @@ from typing import ClassVar
 
 import pytest
 
-from pytest_sandboxbench.compliance import one_shot as group
+from pytest_sandboxbench.compliance import one_shot as checks
 from pytest_sandboxbench.compliance.check import Check
 from pytest_sandboxbench.errors import DestroyFailed, ExecFailed
 from pytest_sandboxbench.model import ExecResult, Owner, SandboxRef, SandboxSpec
-from tests.compliance.broken import (
-    Broken,
-    breaks_nothing_else,
-    checks_on_our_own,
-    faults_and_checks,
-    faults_in,
-    holds_on_our_own,
-    is_found,
-    passes,
-    without_a_fault,
-)
+from tests.compliance.broken import Broken
+from tests.compliance.proof import Proof, faults_in, passes
 
 Ran = tuple[ExecResult, SandboxRef]
 
@@ -193,27 +184,13 @@ class CutShortStays(Broken):
             raise
 
 
-FAULTS = faults_in(globals())
+FAULTS = faults_in(globals(), Broken)
 
 
-@pytest.mark.parametrize(("provider", "check"), checks_on_our_own(group, slow={"a_late_run_leaves_nothing": "null"}))
-def test_it_holds_on_our_own(provider: str, check: Check, tmp_path: Path) -> None:
-    holds_on_our_own(provider, check, tmp_path)
-
-
-@pytest.mark.parametrize(("fault", "check", "says"), faults_and_checks(FAULTS, group))
-def test_a_fault_is_found(fault: type[Broken], check: Check, says: str, tmp_path: Path) -> None:
-    is_found(fault, check, says, tmp_path)
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("fault", FAULTS)
-def test_a_fault_breaks_nothing_else(fault: type[Broken], tmp_path: Path) -> None:
-    breaks_nothing_else(fault, group, tmp_path)
-
-
-def test_each_check_can_fail() -> None:
-    assert not without_a_fault(FAULTS, group)
+class TestOneShot(Proof):
+    group: ClassVar = checks
+    faults: ClassVar = FAULTS
+    slow: ClassVar = {"a_late_run_leaves_nothing": "null"}
 
 
 class OneShotOnly(Broken):
@@ -223,7 +200,7 @@ class OneShotOnly(Broken):
     base = "null"
 
 
-@pytest.mark.parametrize("check", group.CHECKS, ids=str)
+@pytest.mark.parametrize("check", checks.CHECKS, ids=str)
 def test_it_holds_without_exec(check: Check, tmp_path: Path) -> None:
     assert "exec" not in check.needs
     passes(OneShotOnly, check, tmp_path)

@@ -9,22 +9,12 @@ from typing import Any, ClassVar
 
 import pytest
 
-from pytest_sandboxbench.compliance import pause as group
+from pytest_sandboxbench.compliance import pause as checks
 from pytest_sandboxbench.compliance.check import Check
 from pytest_sandboxbench.errors import SandboxError, Unsupported
 from pytest_sandboxbench.model import ExecResult, SandboxRef
-from tests.compliance.broken import (
-    Broken,
-    BrokenSandbox,
-    breaks_nothing_else,
-    checks_on_our_own,
-    faults_and_checks,
-    faults_in,
-    holds_on_our_own,
-    is_found,
-    is_left_out,
-    without_a_fault,
-)
+from tests.compliance.broken import Broken, BrokenSandbox
+from tests.compliance.proof import Proof, faults_in, is_left_out
 
 
 class FreshBoot(Broken):
@@ -224,32 +214,13 @@ class HalfPaused(Broken):
             await super().resume(deadline_s=deadline_s)
 
 
-FAULTS = faults_in(globals())
+FAULTS = faults_in(globals(), Broken)
 
 
-@pytest.mark.parametrize(
-    ("provider", "check"),
-    checks_on_our_own(
-        group, slow={"what_is_paused_stands_still": "null", "a_command_outlives_a_pause_or_says_so": "null"}
-    ),
-)
-def test_it_holds_on_our_own(provider: str, check: Check, tmp_path: Path) -> None:
-    holds_on_our_own(provider, check, tmp_path)
-
-
-@pytest.mark.parametrize(("fault", "check", "says"), faults_and_checks(FAULTS, group))
-def test_a_fault_is_found(fault: type[Broken], check: Check, says: str, tmp_path: Path) -> None:
-    is_found(fault, check, says, tmp_path)
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("fault", FAULTS)
-def test_a_fault_breaks_nothing_else(fault: type[Broken], tmp_path: Path) -> None:
-    breaks_nothing_else(fault, group, tmp_path)
-
-
-def test_each_check_can_fail() -> None:
-    assert not without_a_fault(FAULTS, group)
+class TestPause(Proof):
+    group: ClassVar = checks
+    faults: ClassVar = FAULTS
+    slow: ClassVar = {"what_is_paused_stands_still": "null", "a_command_outlives_a_pause_or_says_so": "null"}
 
 
 class NoShell(Broken):
@@ -269,8 +240,8 @@ class DiskOnly(Broken):
 @pytest.mark.parametrize(
     ("provider", "check", "says"),
     [
-        (NoShell, group.memory_is_kept, "the guest has no sh"),
-        (DiskOnly, group.what_is_paused_stands_still, "keeps no processes over a pause"),
+        (NoShell, checks.memory_is_kept, "the guest has no sh"),
+        (DiskOnly, checks.what_is_paused_stands_still, "keeps no processes over a pause"),
     ],
 )
 def test_what_cannot_be_seen_is_left_out(provider: type[Broken], check: Check, says: str, tmp_path: Path) -> None:

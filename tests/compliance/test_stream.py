@@ -10,16 +10,13 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import ClassVar
 
-import pytest
-
-from pytest_sandboxbench.compliance import stream as group
-from pytest_sandboxbench.compliance.check import Check
+from pytest_sandboxbench.compliance import stream as checks
 from pytest_sandboxbench.errors import ExecFailed
 from pytest_sandboxbench.model import ExecResult, Output
 from pytest_sandboxbench.providers.local import stream_command
 from pytest_sandboxbench.providers.null_sandbox import NullSandbox
-from tests.compliance.faulty import Call, FaultySandbox, fails_no_other, faults_of, is_found, pairs, unproved
-from tests.compliance.own import check_passes, passing
+from tests.compliance.faulty import Call, FaultySandbox
+from tests.compliance.proof import Proof, faults_in
 
 
 class NoExit(FaultySandbox):
@@ -244,24 +241,10 @@ class KillsTheChildOnly(FaultySandbox):
                 yield piece
 
 
-FAULTS = faults_of(globals())
+FAULTS = faults_in(globals(), FaultySandbox)
 
 
-@pytest.mark.parametrize(("provider", "check"), passing(group, slow=["output_comes_as_it_is_written"]))
-def test_it_passes(provider: str, check: Check) -> None:
-    check_passes(provider, check)
-
-
-@pytest.mark.parametrize(("fault", "check", "says"), pairs(FAULTS, group))
-def test_a_fault_is_found(fault: type[FaultySandbox], check: Check, says: str) -> None:
-    is_found(fault, check, says)
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("fault", FAULTS)
-def test_a_fault_fails_no_other_check(fault: type[FaultySandbox]) -> None:
-    fails_no_other(fault, group)
-
-
-def test_each_check_can_fail() -> None:
-    assert not unproved(FAULTS, group)
+class TestStream(Proof):
+    group: ClassVar = checks
+    faults: ClassVar = FAULTS
+    slow: ClassVar = {"output_comes_as_it_is_written": "bubblewrap"}
