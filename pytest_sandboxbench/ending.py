@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any
 
-from .load.deadlines import forget
+from .load.deadlines import stop
 
-__all__ = ["STOPS_S", "stop", "to_its_end"]
+__all__ = ["STOPS_S", "to_its_end"]
 
 STOPS_S = 1.5
 """How long what is stopped gets to write down how far it came: a call under way has a second of it."""
@@ -23,7 +23,7 @@ async def to_its_end(work: Coroutine[Any, Any, None], *, interrupted: bool = Fal
             await asyncio.wait({task})
         except asyncio.CancelledError as error:
             if interrupted or cancelled is not None:
-                await stop(task)
+                await stop(task, STOPS_S)
                 raise
             cancelled = error
     if cancelled is not None:
@@ -31,15 +31,3 @@ async def to_its_end(work: Coroutine[Any, Any, None], *, interrupted: bool = Fal
             task.exception()  # that it was interrupted says more
         raise cancelled
     task.result()
-
-
-async def stop(task: asyncio.Task[Any], limit_s: float = STOPS_S) -> None:
-    """Cancel a task, and leave it behind if it does not end."""
-    task.cancel()
-    try:
-        await asyncio.wait({task}, timeout=limit_s)
-    finally:
-        if not task.done():
-            forget(task)
-        elif not task.cancelled():
-            task.exception()

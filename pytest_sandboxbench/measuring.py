@@ -16,11 +16,11 @@ from typing import Any
 from . import __version__
 from .clearing import Cleared, clear
 from .clock import now_ns
-from .ending import STOPS_S, stop, to_its_end
+from .ending import STOPS_S, to_its_end
 from .facts import guest_command, host_facts, load_average, parse_guest, provider_facts
 from .ledger import Ledger, folder_of_user, this_process
 from .load.block import Block, BlockPlan, BlockRunner, Left
-from .load.deadlines import Pulse, bounded, describe
+from .load.deadlines import Pulse, bounded, describe, stop
 from .load.guard import GuardedProvider, GuardedSandbox
 from .load.operations import OPERATIONS, Scenario
 from .load.preflight import ask, ask_provider, secrets_of
@@ -337,7 +337,7 @@ class Measuring:
             if interrupts < 2:
                 await to_its_end(self._close_all(), interrupted=interrupts > 0)
             elif self._task is not None:
-                await stop(self._task)
+                await stop(self._task, STOPS_S)
         finally:
             self.finish()
 

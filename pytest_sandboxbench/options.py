@@ -15,7 +15,7 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["NAMES", "SHORT", "add_options", "add_short_options", "get", "given"]
+__all__ = ["NAMES", "SHORT", "add_options", "add_short_options", "get", "given", "seconds"]
 
 
 def _names(text: str) -> tuple[str, ...]:
@@ -52,7 +52,7 @@ def _at_least(lowest: int) -> Callable[[str], int]:
     return read
 
 
-def _seconds(text: str) -> float:
+def seconds(text: str) -> float:
     try:
         value = float(text)
     except ValueError:
@@ -116,7 +116,7 @@ _VALUES: dict[str, tuple[Any, Any, str, str]] = {
     ),
     "warmup": (_at_least(0), None, "N", "Rounds before those, recorded as warm-up and in no statistic (default: 1)."),
     "max-seconds": (
-        _seconds,
+        seconds,
         None,
         "S",
         "Stop a block after S seconds, with the rounds it has by then (default: no limit).",
@@ -127,7 +127,7 @@ _VALUES: dict[str, tuple[Any, Any, str, str]] = {
         "N",
         "Seed of the order in which providers take turns (default: drawn, and recorded).",
     ),
-    "timeout": (_seconds, 60.0, "S", "Deadline of every single operation (default: 60)."),
+    "timeout": (seconds, 60.0, "S", "Deadline of every single operation (default: 60)."),
     "records": (_folder, None, "DIR", "Folder for the raw records of this run (default: a new one in .sandboxbench/)."),
     "floor": (
         _floor,

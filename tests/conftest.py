@@ -1,8 +1,9 @@
-"""For all tests: the ledgers of the runs that they make are not the user's."""
+"""For all tests: the ledgers of the runs that they make are not the user's, and Ctrl-C reaches these runs."""
 
 from __future__ import annotations
 
 import os
+import signal
 import tempfile
 from collections.abc import Iterator
 
@@ -19,3 +20,14 @@ def _own_state() -> Iterator[None]:
         del os.environ["XDG_STATE_HOME"]
     else:
         os.environ["XDG_STATE_HOME"] = before
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _ctrl_c_is_heard() -> Iterator[None]:
+    """What a shell starts in the background ignores it, and so would all that is started here."""
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        yield
+        return
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -307,7 +307,7 @@ def test_a_full_disk_is_said_of_the_output(argv: Sequence[str], unbuffered: str)
 
 
 def test_ctrl_c_while_it_is_imported(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    def interrupted(_commands: object) -> None:
+    def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("pytest_sandboxbench.cli.sandboxes.add_commands", interrupted)

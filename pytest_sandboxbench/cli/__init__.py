@@ -113,7 +113,7 @@ def _main(argv: Sequence[str] | None) -> int:
     check.add_argument("--list", action="store_true", help="print all checks with their promises, as Markdown")
     check.set_defaults(run=_check)
 
-    sandboxes.add_commands(commands)
+    sandboxes.add_commands(commands, _seconds)
 
     doctor = commands.add_parser("doctor", help="whether this machine can measure, and what would disturb it")
     doctor.set_defaults(run=_doctor)
@@ -147,13 +147,9 @@ def _main(argv: Sequence[str] | None) -> int:
 
 
 def _seconds(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value < 1e9:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0; write for example 30 or 0.5")
-    return value
+    from ..options import seconds  # with it comes pytest, which nothing else here needs
+
+    return seconds(text)
 
 
 def _check(arguments: argparse.Namespace) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["add_commands"]
 
 
-def add_commands(commands: argparse._SubParsersAction[Any]) -> None:
+def add_commands(commands: argparse._SubParsersAction[Any], seconds: Callable[[str], float]) -> None:
     show = commands.add_parser("list", help="the sandboxes of this project that exist, and whose they are")
     show.add_argument("names", nargs="*", metavar="NAME", help="only these providers (default: all that are ready)")
     show.add_argument("--run", dest="run_id", metavar="ID", help="only those of this run")
@@ -39,18 +39,8 @@ def add_commands(commands: argparse._SubParsersAction[Any]) -> None:
         "--forget", metavar="ID", help="destroy nothing: drop what is written down of this run, after a look by hand"
     )
     for command in (show, reap):
-        command.add_argument("--timeout", type=_seconds, default=30.0, metavar="S", help="deadline of each call (30)")
+        command.add_argument("--timeout", type=seconds, default=30.0, metavar="S", help="deadline of each call (30)")
     reap.set_defaults(run=_reap)
-
-
-def _seconds(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value < 1e6:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0; write for example 30")
-    return value
 
 
 def _asked(arguments: argparse.Namespace) -> tuple[Registry, Sequence[str] | None, Path]:

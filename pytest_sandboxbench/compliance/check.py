@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol, TypeVar
 
 from ..errors import SandboxbenchError, SandboxError
-from ..load.deadlines import describe, forget
+from ..load.deadlines import describe, stop
 from ..load.guard import GuardedProvider, GuardedSandbox
 from ..load.lanes import until_ready
 from ..model import Capabilities, Owner, SandboxSpec
@@ -240,14 +240,7 @@ async def running(call: Coroutine[Any, Any, T]) -> AsyncIterator[asyncio.Task[T]
     try:
         yield task
     finally:
-        task.cancel()
-        try:
-            await asyncio.wait({task}, timeout=_STOPS_S)
-        finally:
-            if not task.done():
-                forget(task)
-            elif not task.cancelled():
-                task.exception()  # it was asked for, whatever the block made of it
+        await stop(task, _STOPS_S)
 
 
 async def cut_short(what: str, call: Coroutine[Any, Any, object], after_s: float, within_s: float) -> str:

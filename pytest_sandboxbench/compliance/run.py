@@ -21,7 +21,7 @@ from ..providers.registry import Registry
 from ..records.redaction import hide, redactor
 from .check import Check, CheckFailed, NotInGuest, Trial, brief, expect
 
-__all__ = ["STILL_LISTED", "Outcome", "Verdict", "capabilities_of", "run_check"]
+__all__ = ["STILL_LISTED", "Outcome", "Verdict", "run_check"]
 
 Outcome = Literal["passed", "failed", "left out"]
 
@@ -49,18 +49,6 @@ class Verdict:
     @property
     def still_listed(self) -> bool:
         return self.outcome == "failed" and STILL_LISTED in self.said
-
-
-async def capabilities_of(registry: Registry, name: str) -> Capabilities:
-    """What a provider declares for this host. ``ProviderMissing`` when it cannot run here."""
-    answer, provider = await ask_provider(registry, name)
-    if provider is None:
-        raise ProviderMissing(name, answer.reason, answer.cure)
-    capabilities = provider.capabilities
-    await bounded("aclose", provider.aclose(), 5)
-    if not answer.ready:
-        raise ProviderMissing(name, answer.reason, answer.cure)
-    return capabilities
 
 
 async def run_check(registry: Registry, name: str, check: Check, timeout_s: float, *, patient: bool = True) -> Verdict:

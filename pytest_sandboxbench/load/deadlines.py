@@ -21,7 +21,7 @@ from ..errors import OperationTimeout, SandboxbenchError, SandboxError
 from ..termination import interrupt
 from .watchdog import LoopBlocked
 
-__all__ = ["GRACE_S", "Guard", "Pulse", "bounded", "describe", "forget", "outcome", "tamed"]
+__all__ = ["GRACE_S", "Guard", "Pulse", "bounded", "describe", "forget", "outcome", "stop", "tamed"]
 
 GRACE_S = 0.1
 """How long after its deadline an adapter may take to report the time-out itself, in its better words."""
@@ -213,6 +213,18 @@ async def bounded(tried: str, call: Coroutine[Any, Any, T], limit_s: float) -> T
         said=said,
         cure=f"it had {limit_s:.3g} s",
     )
+
+
+async def stop(task: asyncio.Task[Any], limit_s: float) -> None:
+    """Cancel a task, and leave it behind if it does not end. Nobody is told of its error."""
+    task.cancel()
+    try:
+        await asyncio.wait({task}, timeout=limit_s)
+    finally:
+        if not task.done():
+            forget(task)
+        elif not task.cancelled():
+            task.exception()
 
 
 def forget(task: asyncio.Task[Any]) -> None:
