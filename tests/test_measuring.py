@@ -341,3 +341,12 @@ def test_what_lives_on_although_it_was_destroyed_stays_written_down(tmp_path: Pa
     (ledger,) = ledgers()
     assert f'"id": "{left.ref.id}"' in ledger.read_text()
     ledger.unlink()
+
+
+def test_a_create_that_is_not_supported_has_surely_made_nothing(tmp_path: Path) -> None:
+    """Else a hosted provider's ledger would stay, for a sandbox that never was."""
+    options = [f"fake.state_dir={tmp_path}/state", "fake.limits=none", "fake.pids=5", "fake.hosted=true"]
+    made = measure(tmp_path, *options, rounds=1, warmup=0)
+    assert "cannot enforce pids" in (tmp_path / "samples.jsonl").read_text()
+    assert made.ledger.unknown["fake"] == 0
+    assert ledgers() == []

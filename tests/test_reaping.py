@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
-import time
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -12,9 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pytest_sandboxbench import clearing
 from pytest_sandboxbench.ledger import Ledger, books, this_process
 from pytest_sandboxbench.model import Capabilities, Owner, SandboxRef, SandboxSpec
-from pytest_sandboxbench.providers.fake import factory
+from pytest_sandboxbench.providers.fake import FakeProvider, factory
 from pytest_sandboxbench.providers.registry import Registry
 from pytest_sandboxbench.reaping import Reaped, Survey, reap, reap_ledgers, survey
 
@@ -365,10 +367,60 @@ def test_only_what_is_named_is_reaped(world: World) -> None:
     assert path.exists()
 
 
-def test_one_that_does_not_answer_is_waited_for_once(world: World) -> None:
-    paths = [world.book(dead(run), world.make(dead(run)), owned="hang") for run in ("a", "b", "c")]
-    began = time.monotonic()
-    reaped = world.reap_ledgers(timeout_s=0.5)
-    assert time.monotonic() - began < 2.5, "not for each ledger"
+def asked(log: Path, operation: str) -> int:
+    """How often the scripted provider was asked for it, in all processes."""
+    return sum(json.loads(line)["op"] == operation for line in log.read_text().splitlines())
+
+
+def test_one_that_does_not_answer_is_waited_for_once(world: World, tmp_path: Path) -> None:
+    log = tmp_path / "calls"
+    paths = [world.book(dead(run), world.make(dead(run)), owned="hang", log=str(log)) for run in ("a", "b", "c")]
+    reaped = world.reap_ledgers(timeout_s=0.3)
+    assert asked(log, "owned") == 1
     assert "could not be listed" in reaped.left[0][1]
     assert all(path.exists() for path in paths)
+
+
+def test_one_that_lists_what_it_has_destroyed_is_given_time_once(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(clearing, "_BETWEEN_LOOKS_S", 0.02)
+    monkeypatch.setattr(clearing, "_PATIENCE_S", 0.4)
+    log = tmp_path / "calls"
+    for run in ("a", "b", "c"):
+        world.book(dead(run), world.make(dead(run)), destroy="lie", log=str(log))
+    assert len(world.reap_ledgers().left) == 3
+    looks = asked(log, "owned")
+    assert 10 < looks < 35, f"{looks}: some twenty of the first, and a few of each other"
+
+
+def test_a_run_whose_ledger_is_held_lives_wherever_it_is(world: World) -> None:
+    """In another pid namespace that shares the home: its pid says nothing here."""
+    refs = world.make(ELSEWHERE)
+    ledger = Ledger(world.folder, ELSEWHERE)
+    ledger.can("p", "fake", {"state_dir": str(world.state)}, LABELS)
+    ledger.making("p")
+    ledger.made(refs[0])
+    ledger.settle()
+    assert world.reap("p", run_id=ELSEWHERE.run_id).destroyed == []
+    assert [found.standing for found in world.survey("p").found] == ["alive"]
+    assert world.live == ids(refs)
+    crash(ledger)
+    assert len(world.reap("p", run_id=ELSEWHERE.run_id).destroyed) == 1
+
+
+def test_what_an_adapter_prints_meanwhile_is_not_shown(
+    world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It may hold its key, or move the cursor."""
+
+    def loud(_self: FakeProvider) -> Capabilities:
+        print("my key is s3cret")
+        print("\x1b[2J", file=sys.stderr)
+        return LABELS
+
+    world.book(dead(), world.make(dead()))
+    monkeypatch.setattr(FakeProvider, "capabilities", property(loud))
+    assert len(world.reap_ledgers().destroyed) == 1
+    assert len(world.survey("p").found) == 0
+    assert capsys.readouterr() == ("", "")

@@ -223,3 +223,18 @@ def test_a_bench_that_ends_its_worker_is_not_run_again(suite: Suite) -> None:
     assert {sample["series"] for sample in suite.samples() if sample["outcome"] == "ok"} >= {"fake:next@1/burst"}
     assert "destroyed 1 left by run" in text
     suite.assert_nothing_left()
+
+
+def test_a_run_begins_by_destroying_what_a_dead_one_left(suite: Suite, workers: tuple[str, ...]) -> None:
+    suite.one_bench()
+    state = f"--sandbox-option=fake.state_dir={suite.path}/state"
+    first = start(suite, "--sandbox-option=fake.exec=30", state)
+    wait_for_creates(suite, first, 2)
+    first.kill()
+    finish(first)
+    assert '"fake-' in (suite.path / "state" / "fake.json").read_text()
+    result = suite.run_apart(state, *workers)
+    assert result.ret == 0
+    assert "left by run" in result.stdout.str()
+    assert "whose process is gone: fake fake-" in result.stdout.str()
+    assert (suite.path / "state" / "fake.json").read_text().startswith("[{}, {}")
