@@ -174,6 +174,7 @@ class Measuring:
         samples: int | None = None,
         warmup: int | None = None,
         variants: tuple[tuple[str, str], ...] = (),
+        shape: str = "burst",
     ) -> Block:
         """Which providers take part, and how often. Those that are missing or lack a capability are left out."""
         able = [name for name in names if (await self.preflight(name)).ready and not self.lacks(name, scenario)]
@@ -191,7 +192,7 @@ class Measuring:
             min_rounds=settings.min_rounds,
         )
         everyone = tuple(able) if floor is None or floor in able else (*able, floor)
-        return Block(block_id, scenario, level, everyone, floor, plan, variants=variants)
+        return Block(block_id, scenario, level, everyone, floor, plan, shape, variants)
 
     def lacks(self, name: str, scenario: Scenario) -> str:
         return scenario.lacks(self._providers[name].capabilities)

@@ -18,6 +18,7 @@ from ..errors import OperationTimeout
 from ..ledger import Ledger
 from ..model import Owner, Sample, SandboxRef, SandboxSpec
 from ..providers.protocol import Provider
+from .barrier import ALONE, Aborted, Barrier
 from .deadlines import GRACE_S, Pulse, forget
 from .guard import GuardedProvider, GuardedSandbox
 from .lanes import Gate, Lane
@@ -88,7 +89,10 @@ class Observer(Protocol):
 
 @dataclass
 class BlockRunner:
-    """Runs blocks on providers that are ready. ``before_timing`` may look into the first live sandbox of a provider."""
+    """Runs blocks on providers that are ready. ``before_timing`` may look into the first live sandbox of a provider.
+
+    With others behind the ``barrier`` it drives its share of the lanes; all draw the same order of providers.
+    """
 
     providers: Mapping[str, Provider]
     owner: Owner
@@ -97,22 +101,25 @@ class BlockRunner:
     before_timing: Callable[[str, GuardedSandbox], Awaitable[None]] | None = None
     watchdog: Watchdog = field(default_factory=Watchdog)
     ledger: Ledger | None = None
+    barrier: Barrier = ALONE
 
     async def run(self, block: Block) -> None:
+        """Measure a block. ``Aborted`` when another process can go on no more; then the rounds until there count."""
         draw = random.Random(f"{block.plan.seed}/{block.id}")
         planned = len(block.providers) * (block.plan.warmup + block.plan.rounds)
         started, turn = now_ns(), 0
         try:
             with self.watchdog.watching():
                 for number in range(-block.plan.warmup, block.plan.rounds):
-                    if self._is_over(block.plan, number, started):
-                        break
                     order = list(block.providers)
                     draw.shuffle(order)
+                    over = False
                     for name in order:
                         self.observer.progress(block, name, turn, planned)
-                        await self._turn(block, name, number, turn)
+                        over = await self._turn(block, name, number, turn, started)
                         turn += 1
+                    if over:
+                        break
         finally:
             self.observer.progress(block, "", planned, planned)
 
@@ -122,21 +129,24 @@ class BlockRunner:
             return False
         return (now_ns() - started) / NS_PER_S >= plan.max_time_s
 
-    async def _turn(self, block: Block, name: str, number: int, turn: int) -> None:
+    async def _turn(self, block: Block, name: str, number: int, turn: int, began: int) -> bool:
         """One round of one provider: all lanes together, then everything destroyed, nothing of it timed unless named.
 
-        Interrupted or not, what was made is destroyed and what was measured is handed on.
+        Interrupted or not, what was made is destroyed and what was measured is handed on. Whether the time is over.
         """
-        gate = Gate(block.level)
-        booked = self._book(name, block.level)
+        indices = range(self.barrier.rank, block.level, self.barrier.size)
+        gate = Gate(indices, self.barrier)
+        booked = self._book(name, len(indices))
         lives: list[_Life] = []
         collecting = gc.isenabled()
         gc.disable()
         try:
-            for index in range(block.level):
+            for index in indices:
                 lane, pulse = self._lane(block, name, number, turn, index, gate, booked)
                 lives.append(_Life(lane, pulse, asyncio.create_task(self._live(block.scenario, lane, gate))))
             await self._supervise(lives, gate, block.plan.timeout_s)
+            # Nothing is destroyed while the lanes of others are still timed.
+            return await self.barrier.done(self._is_over(block.plan, number + 1, began))
         finally:
             if collecting:
                 gc.enable()
@@ -208,6 +218,8 @@ class BlockRunner:
     async def _live(scenario: Scenario, lane: Lane, gate: Gate) -> None:
         try:
             await scenario.live(lane)
+        except Aborted:
+            lane.stop()
         except (Exception, LoopBlocked) as error:
             lane.give_up(error)
         else:
@@ -222,7 +234,10 @@ class BlockRunner:
         while pending:
             ends = [life.pulse.expires for life in pending.values() if life.pulse.expires is not None]
             wait_s = max(0.0, min(ends) - loop.time()) if ends else timeout_s
+            if self.barrier.beat_s is not None:
+                wait_s = min(wait_s, self.barrier.beat_s)
             done, _ = await asyncio.wait(pending, timeout=wait_s)
+            self.barrier.alive()
             for task in done:
                 life = pending.pop(task)
                 if task.cancelled():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,7 @@ from ..clock import NS_PER_S, now_ns
 from ..errors import ExecFailed, NotReady, UsageError
 from ..model import Sample, SandboxRef, SandboxSpec, SeriesKey
 from ..records.schema import parse_key
+from .barrier import ALONE, Barrier
 from .deadlines import Pulse, describe, outcome
 from .guard import GuardedProvider, GuardedSandbox
 
@@ -26,16 +27,19 @@ _NOT_READY_POLL_S = 0.005
 class Gate:
     """Lets the lanes of a round go together: the last one that arrives releases all, at one instant.
 
-    A lane that is over leaves, so that the others never wait for it.
+    ``lanes`` are those of this process; ``barrier`` waits for the others' as well. A lane that is over leaves, so that
+    nobody ever waits for it.
     """
 
-    def __init__(self, lanes: int) -> None:
-        self._expected = set(range(lanes))
+    def __init__(self, lanes: Iterable[int], barrier: Barrier = ALONE) -> None:
+        self._expected = set(lanes)
+        self._barrier = barrier
         self._waiting: list[asyncio.Future[int]] = []
+        self._releasing: asyncio.Task[None] | None = None
 
     async def arrive(self) -> int:
-        """Wait for the others; returns the instant of the release in nanoseconds."""
-        if len(self._expected) <= 1:
+        """Wait for the others; returns the instant of the release in nanoseconds. ``Aborted`` where none will come."""
+        if len(self._expected) <= 1 and self._barrier.size == 1:
             return now_ns()
         mine: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._waiting.append(mine)
@@ -51,13 +55,29 @@ class Gate:
         self._release_if_complete()
 
     def _release_if_complete(self) -> None:
-        if len(self._waiting) < len(self._expected):
+        if len(self._waiting) < len(self._expected) or not self._waiting:
             return
         waiting, self._waiting = self._waiting, []
-        instant = now_ns()
-        for future in waiting:
-            if not future.done():
-                future.set_result(instant)
+        if self._barrier.size == 1:
+            _release(waiting, now_ns())
+        else:
+            self._releasing = asyncio.create_task(self._release_together(waiting))
+
+    async def _release_together(self, waiting: list[asyncio.Future[int]]) -> None:
+        try:
+            instant = await self._barrier.released()
+        except Exception as error:
+            for future in waiting:
+                if not future.done():
+                    future.set_exception(error)
+        else:
+            _release(waiting, instant)
+
+
+def _release(waiting: Iterable[asyncio.Future[int]], instant: int) -> None:
+    for future in waiting:
+        if not future.done():
+            future.set_result(instant)
 
 
 class Span:

@@ -68,7 +68,7 @@ def test_regions_without_a_gate_follow_each_other(level: int) -> None:
 
 def test_a_lane_that_was_cancelled_at_the_gate_stands_for_nobody() -> None:
     async def main() -> None:
-        gate = Gate(3)
+        gate = Gate(range(3))
         waiting = [asyncio.create_task(gate.arrive()) for _ in range(2)]
         await asyncio.sleep(0)
         waiting[0].cancel()
@@ -84,7 +84,7 @@ def test_a_lane_that_was_cancelled_at_the_gate_stands_for_nobody() -> None:
 
 def test_an_empty_gate_holds_nobody() -> None:
     async def main() -> None:
-        gate = Gate(2)
+        gate = Gate(range(2))
         gate.leave(0)
         gate.leave(1)
         gate.leave(1)

@@ -1,0 +1,61 @@
+"""What keeps the processes in step that drive the lanes of one block together."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from ..clock import now_ns
+
+__all__ = ["ALONE", "Aborted", "Alone", "Barrier"]
+
+
+class Aborted(Exception):
+    """The block cannot go on: another process that drives its lanes is gone or cannot take part. Says which and why."""
+
+
+class Barrier(Protocol):
+    """One process's place among those that measure a block: it drives the lanes ``rank``, ``rank + size``, ...
+
+    ``released``, ``done`` and ``alive`` are called in this order, any number of times each; all but the last may raise
+    :class:`Aborted`, and do so ever after.
+    """
+
+    rank: int
+    size: int
+    beat_s: float | None
+    """How often ``alive`` is called at least while lanes are under way; None for never."""
+
+    async def released(self) -> int:
+        """All lanes of this process stand at the gate: wait for those of the others; returns at the common instant.
+
+        That instant in nanoseconds of this process's clock.
+        """
+        ...
+
+    async def done(self, over: bool) -> bool:
+        """No lane of this process is under way any more: wait for the others. Whether any of them said ``over``."""
+        ...
+
+    def alive(self) -> None:
+        """A sign of life: lanes are under way, and supervised."""
+        ...
+
+
+class Alone:
+    """One process drives all lanes."""
+
+    rank = 0
+    size = 1
+    beat_s: float | None = None
+
+    async def released(self) -> int:
+        return now_ns()
+
+    async def done(self, over: bool) -> bool:
+        return over
+
+    def alive(self) -> None:
+        pass
+
+
+ALONE = Alone()
