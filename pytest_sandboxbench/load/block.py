@@ -1,6 +1,7 @@
 """A block: one scenario at one level on all chosen providers and the floor, interleaved.
 
-Turns of a block follow each other; in each turn one provider runs one round, with all lanes of the level at once.
+Turns of a block follow each other; in each turn one provider runs one round, with all lanes of the level, let go as the
+load shape says.
 In every round the providers' order is drawn anew from the seed, so that a drift of the host falls on all of them alike.
 """
 
@@ -11,19 +12,24 @@ import gc
 import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol
 
 from ..clock import NS_PER_S, now_ns
-from ..errors import OperationTimeout
+from ..errors import OperationTimeout, UsageError
 from ..ledger import Ledger
 from ..model import Owner, Sample, SandboxRef, SandboxSpec
 from ..providers.protocol import Provider
-from .barrier import ALONE, Aborted, Barrier
+from .barrier import ALONE, Barrier
 from .deadlines import GRACE_S, Pulse, forget
+from .gate import Gate
 from .guard import GuardedProvider, GuardedSandbox
-from .lanes import Gate, Lane
+from .lanes import Lane
+from .lives import Lives
 from .operations import Scenario
-from .watchdog import LoopBlocked, Watchdog
+from .requests import Requests
+from .shapes import Shape, parse_shape
+from .watchdog import Watchdog
 
 __all__ = ["Block", "BlockPlan", "BlockRunner", "Left", "Observer"]
 
@@ -45,7 +51,10 @@ class BlockPlan:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """What is measured together. ``floor`` is the one of ``providers`` that stands for "no sandbox", if any."""
+    """What is measured together. ``floor`` is the one of ``providers`` that stands for "no sandbox", if any.
+
+    ``shape`` is the text of a :class:`Shape`, as it stands in the keys of the series.
+    """
 
     id: str
     scenario: Scenario
@@ -68,13 +77,6 @@ class Left:
 
     ref: SandboxRef
     reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class _Life:
-    lane: Lane
-    pulse: Pulse
-    task: asyncio.Task[None]
 
 
 class Observer(Protocol):
@@ -104,7 +106,13 @@ class BlockRunner:
     barrier: Barrier = ALONE
 
     async def run(self, block: Block) -> None:
-        """Measure a block. ``Aborted`` when another process can go on no more; then the rounds until there count."""
+        """Measure a block. ``Aborted`` when another process can go on no more; then the rounds until there count.
+
+        ``UsageError`` for a shape that cannot be had at this level.
+        """
+        shape = parse_shape(block.shape)
+        if lacking := shape.lacks(block.level):
+            raise UsageError(lacking)
         draw = random.Random(f"{block.plan.seed}/{block.id}")
         planned = len(block.providers) * (block.plan.warmup + block.plan.rounds)
         started, turn = now_ns(), 0
@@ -116,7 +124,7 @@ class BlockRunner:
                     over = False
                     for name in order:
                         self.observer.progress(block, name, turn, planned)
-                        over = await self._turn(block, name, number, turn, started)
+                        over = await self._turn(block, shape, name, number, turn, started)
                         turn += 1
                     if over:
                         break
@@ -129,64 +137,68 @@ class BlockRunner:
             return False
         return (now_ns() - started) / NS_PER_S >= plan.max_time_s
 
-    async def _turn(self, block: Block, name: str, number: int, turn: int, began: int) -> bool:
-        """One round of one provider: all lanes together, then everything destroyed, nothing of it timed unless named.
+    async def _turn(self, block: Block, shape: Shape, name: str, number: int, turn: int, began: int) -> bool:
+        """One round of one provider: all lanes, then everything destroyed, nothing of it timed unless named.
 
         Interrupted or not, what was made is destroyed and what was measured is handed on. Whether the time is over.
         """
         indices = range(self.barrier.rank, block.level, self.barrier.size)
-        gate = Gate(indices, self.barrier)
-        booked = self._book(name, len(indices))
-        lives: list[_Life] = []
+        gate = Gate(indices, self.barrier, shape)
+        requests = Requests(shape, block.level, indices, partial(self._book, name), partial(self._unbook, name))
+        lanes: list[Lives] = []
         collecting = gc.isenabled()
         gc.disable()
         try:
             for index in indices:
-                lane, pulse = self._lane(block, name, number, turn, index, gate, booked)
-                lives.append(_Life(lane, pulse, asyncio.create_task(self._live(block.scenario, lane, gate))))
-            await self._supervise(lives, gate, block.plan.timeout_s)
+                begin = partial(self._lane, block, name, number, turn, index, gate, requests)
+                lanes.append(Lives(block.scenario, gate, requests, index, begin))
+            await self._supervise(lanes, gate, block.plan.timeout_s)
             # Nothing is destroyed while the lanes of others are still timed.
             return await self.barrier.done(self._is_over(block.plan, number + 1, began))
         finally:
             if collecting:
                 gc.enable()
             try:
-                await self._end(lives)
+                await self._end(lanes, requests)
             finally:
                 self.watchdog.rest()
-                self.observer.turn(block, [sample for life in lives for sample in life.lane.samples])
+                self.observer.turn(block, [sample for lives in lanes for sample in lives.samples])
 
-    async def _end(self, lives: Sequence[_Life]) -> None:
-        running = [life for life in lives if not life.task.done()]
-        for life in running:
-            life.lane.stop()
-            life.task.cancel()
+    async def _end(self, lanes: Sequence[Lives], requests: Requests) -> None:
+        requests.close()
+        running = [lives for lives in lanes if not lives.task.done()]
+        for lives in running:
+            lives.lane.stop()
+            lives.stop()
         if running:
-            await asyncio.wait([life.task for life in running], timeout=GRACE_S)
-        for left in await asyncio.gather(*(life.lane.provider.destroy_all() for life in lives)):
-            for ref, reason in left:
+            await asyncio.wait([lives.task for lives in running], timeout=GRACE_S)
+        await asyncio.gather(*(lives.end() for lives in lanes))
+        for lives in lanes:
+            for ref, reason in lives.left:
                 self.observer.leak(Left(ref, reason))
-        for life in running:
-            if not life.task.done():
-                forget(life.task)
-        for life in lives:
-            life.lane.provider.unbook()
+        for lives in running:
+            if not lives.task.done():
+                forget(lives.task)
         if self.ledger is not None:
             self.ledger.settle()
 
-    def _book(self, name: str, level: int) -> int:
-        """One create a lane, written down before the lanes are released: no write falls into what is timed."""
+    def _book(self, name: str, number: int) -> bool:
+        """So many creates, written down before the lanes are released: no write falls into what is timed."""
         if self.ledger is None:
-            return 0
+            return False
         try:
-            self.ledger.making(name, level)
+            self.ledger.making(name, number)
         except OSError:
-            return 0  # each create says so itself
-        return 1
+            return False  # each create says so itself
+        return True
+
+    def _unbook(self, name: str, number: int) -> None:
+        if self.ledger is not None:
+            self.ledger.over(name, number)
 
     def _lane(
-        self, block: Block, name: str, number: int, turn: int, index: int, gate: Gate, booked: int
-    ) -> tuple[Lane, Pulse]:
+        self, block: Block, name: str, number: int, turn: int, index: int, gate: Gate, requests: Requests
+    ) -> Lane:
         pulse = Pulse(block.plan.timeout_s, self.watchdog.expect)
         provider = GuardedProvider(
             self.providers[name],
@@ -195,10 +207,10 @@ class BlockRunner:
             timeout_s=block.plan.timeout_s,
             pulse=pulse,
             ledger=self.ledger,
-            booked=booked,
+            booked=requests.begin(),
         )
         look = self.before_timing
-        lane = Lane(
+        return Lane(
             index=index,
             round_=number,
             turn=turn,
@@ -212,49 +224,36 @@ class BlockRunner:
             variants=block.key_variants,
             before_timing=None if look is None else lambda sandbox: look(name, sandbox),
         )
-        return lane, pulse
 
-    @staticmethod
-    async def _live(scenario: Scenario, lane: Lane, gate: Gate) -> None:
-        try:
-            await scenario.live(lane)
-        except Aborted:
-            lane.stop()
-        except (Exception, LoopBlocked) as error:
-            lane.give_up(error)
-        else:
-            lane.finish()
-        finally:
-            gate.leave(lane.index)
-
-    async def _supervise(self, lives: Sequence[_Life], gate: Gate, timeout_s: float) -> None:
+    async def _supervise(self, lanes: Sequence[Lives], gate: Gate, timeout_s: float) -> None:
         """Wait for all lanes; one that shows no sign of life past its deadline is cancelled, then abandoned."""
         loop = asyncio.get_running_loop()
-        pending = {life.task: life for life in lives}
+        pending = {lives.task: lives for lives in lanes}
         while pending:
-            ends = [life.pulse.expires for life in pending.values() if life.pulse.expires is not None]
+            ends = [expires for lives in pending.values() if (expires := lives.expires) is not None]
             wait_s = max(0.0, min(ends) - loop.time()) if ends else timeout_s
             if self.barrier.beat_s is not None:
                 wait_s = min(wait_s, self.barrier.beat_s)
             done, _ = await asyncio.wait(pending, timeout=wait_s)
             self.barrier.alive()
             for task in done:
-                life = pending.pop(task)
+                lives = pending.pop(task)
                 if task.cancelled():
-                    life.lane.give_up(asyncio.CancelledError("the adapter cancelled the operation by itself"))
+                    lives.lane.give_up(asyncio.CancelledError("the adapter cancelled the operation by itself"))
                 elif (error := task.exception()) is not None:
                     raise error
-            late = [life for life in pending.values() if life.pulse.is_late(loop.time())]
+            late = [lives for lives in pending.values() if lives.is_late(loop.time())]
             if late:
                 await self._abandon(late, gate, timeout_s)
-                for life in late:
-                    del pending[life.task]
+                for lives in late:
+                    del pending[lives.task]
 
-    async def _abandon(self, late: Sequence[_Life], gate: Gate, timeout_s: float) -> None:
-        for life in late:
+    async def _abandon(self, late: Sequence[Lives], gate: Gate, timeout_s: float) -> None:
+        """A lane whose call does not even stop when it is cancelled makes no more requests: it may still be busy."""
+        for lives in late:
             # A call into the provider was cancelled before, at its own deadline.
-            tried = life.pulse.tried
-            life.lane.give_up(
+            tried = lives.lane.pulse.tried
+            lives.lane.give_up(
                 OperationTimeout(
                     tried or "the operation",
                     after_s=timeout_s,
@@ -262,8 +261,8 @@ class BlockRunner:
                     cure=f"the deadline was {timeout_s:g} s; --sandbox-timeout sets it",
                 )
             )
-            life.task.cancel()
+            lives.stop()
         self.watchdog.expect(asyncio.get_running_loop().time() + timeout_s)
-        await asyncio.wait([life.task for life in late], timeout=GRACE_S)
-        for life in late:
-            gate.leave(life.lane.index)
+        await asyncio.wait([lives.task for lives in late], timeout=GRACE_S)
+        for lives in late:
+            gate.leave(lives.index)

@@ -1,10 +1,10 @@
-"""A lane: one requester living through one scenario, and the gate at which all lanes of a round are released."""
+"""A lane: one requester living through one scenario, and the regions that are timed on its way."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -12,80 +12,28 @@ from ..clock import NS_PER_S, now_ns
 from ..errors import ExecFailed, NotReady, UsageError
 from ..model import Sample, SandboxRef, SandboxSpec, SeriesKey
 from ..records.schema import parse_key
-from .barrier import ALONE, Barrier
 from .deadlines import Pulse, describe, outcome
+from .gate import Gate
 from .guard import GuardedProvider, GuardedSandbox
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-__all__ = ["Gate", "Lane", "Span", "run_true", "until_ready"]
+__all__ = ["Lane", "Span", "run_true", "until_ready"]
 
 _NOT_READY_POLL_S = 0.005
 
 
-class Gate:
-    """Lets the lanes of a round go together: the last one that arrives releases all, at one instant.
+class Span:
+    """One timed region under way. ``phase`` splits it; a phase that is an operation of its own becomes a sample too.
 
-    ``lanes`` are those of this process; ``barrier`` waits for the others' as well. A lane that is over leaves, so that
-    nobody ever waits for it.
+    It counts from ``due_ns``, when it should have begun.
     """
 
-    def __init__(self, lanes: Iterable[int], barrier: Barrier = ALONE) -> None:
-        self._expected = set(lanes)
-        self._barrier = barrier
-        self._waiting: list[asyncio.Future[int]] = []
-        self._releasing: asyncio.Task[None] | None = None
-
-    async def arrive(self) -> int:
-        """Wait for the others; returns the instant of the release in nanoseconds. ``Aborted`` where none will come."""
-        if len(self._expected) <= 1 and self._barrier.size == 1:
-            return now_ns()
-        mine: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        self._waiting.append(mine)
-        self._release_if_complete()
-        try:
-            return await mine
-        finally:
-            if mine in self._waiting:  # cancelled: it must not stand for a lane that is still to come
-                self._waiting.remove(mine)
-
-    def leave(self, lane: int) -> None:
-        self._expected.discard(lane)
-        self._release_if_complete()
-
-    def _release_if_complete(self) -> None:
-        if len(self._waiting) < len(self._expected) or not self._waiting:
-            return
-        waiting, self._waiting = self._waiting, []
-        if self._barrier.size == 1:
-            _release(waiting, now_ns())
-        else:
-            self._releasing = asyncio.create_task(self._release_together(waiting))
-
-    async def _release_together(self, waiting: list[asyncio.Future[int]]) -> None:
-        try:
-            instant = await self._barrier.released()
-        except Exception as error:
-            for future in waiting:
-                if not future.done():
-                    future.set_exception(error)
-        else:
-            _release(waiting, instant)
-
-
-def _release(waiting: Iterable[asyncio.Future[int]], instant: int) -> None:
-    for future in waiting:
-        if not future.done():
-            future.set_result(instant)
-
-
-class Span:
-    """One timed region under way. ``phase`` splits it; a phase that is an operation of its own becomes a sample too."""
-
-    def __init__(self, operation: str, variants: Mapping[str, str], released_ns: int) -> None:
+    def __init__(self, operation: str, variants: Mapping[str, str], due_ns: int, released_ns: int) -> None:
         self.operation = operation
         self.variants = variants
+        self.due_ns = due_ns
         self.released_ns = released_ns
         self.started_ns = now_ns()
         self.phases: dict[str, tuple[int, int]] = {}
@@ -100,13 +48,13 @@ class Span:
 
         Those of an operation before this span are not its phases.
         """
-        fitting = {name: (start, end) for name, (start, end) in phases.items() if start >= self.released_ns}
+        fitting = {name: (start, end) for name, (start, end) in phases.items() if start >= self.due_ns}
         self.phases.update({name: times for name, times in fitting.items() if name not in self.own})
 
     @contextlib.contextmanager
     def phase(self, name: str) -> Iterator[None]:
         # The first phase starts with the span itself, so that the phases add up to the whole.
-        self._running = (name, now_ns() if self.own else self.released_ns)
+        self._running = (name, now_ns() if self.own else self.due_ns)
         self.own.add(name)
         try:
             yield
@@ -154,7 +102,7 @@ class Lane:
         self.provider = provider
         self.samples: list[Sample] = []
         self._gate = gate
-        self._pulse = pulse
+        self.pulse = pulse
         self._operations = operations
         self._level = level
         self._shape = shape
@@ -177,7 +125,7 @@ class Lane:
 
     async def ready(self, sandbox: GuardedSandbox) -> None:
         """The first command, ``true``, returns 0. Asked again while the sandbox says that it is not ready."""
-        await until_ready(sandbox, self._pulse.timeout_s)
+        await until_ready(sandbox, self.pulse.timeout_s)
 
     async def true(self, sandbox: GuardedSandbox) -> None:
         """One ``true`` round trip; anything but exit code 0 is an error."""
@@ -199,20 +147,21 @@ class Lane:
     ) -> AsyncIterator[Span]:
         """Time a region as one sample of ``operation``.
 
-        With several lanes all of them are released together, unless ``together`` is false: then the region follows
-        the one before it at once. An exception in the region ends the life of the lane and is the sample's outcome.
+        With several lanes all of them are released together, as the load shape says, unless ``together`` is false: then
+        the region follows the one before it at once. An exception in the region ends the life of the lane and is the
+        sample's outcome.
         ``UsageError`` for names that cannot stand in a series key.
         """
         self._check(operation, variants or {})
         if self._before_timing is not None and self._sandbox is not None and not self._sandbox.paused:
             await self._before_timing(self._sandbox)
         if together:
-            self._pulse.hold()
-            released = await self._gate.arrive()
-            self._pulse.beat()
+            self.pulse.hold()
+            due, released = await self._gate.arrive(self.index)
+            self.pulse.beat()
         else:
-            released = now_ns()
-        span = self._open = Span(operation, variants or {}, released)
+            due = released = now_ns()
+        span = self._open = Span(operation, variants or {}, due, released)
         if self._sandbox is not None:
             span.sandbox, span.path = self._sandbox.id, self._sandbox.path
         try:
@@ -253,7 +202,7 @@ class Lane:
         at = now_ns()
         for operation in unreached:
             key = self._key(operation, {})
-            self.samples.append(self._sample(key, self._born, self._born, at, {}, error, None))
+            self.samples.append(self._sample(key, self._born, self._born, self._born, at, {}, error, None))
 
     def finish(self) -> None:
         """The life ended by itself; an operation that it was to time and did not fails."""
@@ -291,13 +240,14 @@ class Lane:
             return
         key = self._key(span.operation, span.variants)
         add = self.samples.append
-        add(self._sample(key, span.released_ns, span.started_ns, ended, span.phases, error, span))
+        add(self._sample(key, span.due_ns, span.released_ns, span.started_ns, ended, span.phases, error, span))
         for name, (started, finished) in span.phases.items():
             if name in self._operations and name in span.own:
                 key = self._key(name, span.variants)
-                began = span.started_ns if started == span.released_ns else started
+                is_first = started == span.due_ns
+                began, released = (span.started_ns, span.released_ns) if is_first else (started, started)
                 cause = error if name == span.failed_phase else None
-                add(self._sample(key, started, began, finished, {}, cause, span))
+                add(self._sample(key, started, released, began, finished, {}, cause, span))
 
     def _key(self, operation: str, variants: Mapping[str, str]) -> SeriesKey:
         merged = tuple(sorted({**dict(self._variants), **variants}.items()))
@@ -306,6 +256,7 @@ class Lane:
     def _sample(
         self,
         key: SeriesKey,
+        due: int,
         released: int,
         started: int,
         ended: int,
@@ -318,7 +269,7 @@ class Lane:
             round=self.round,
             lane=self.index,
             turn=self.turn,
-            scheduled_ns=released,
+            scheduled_ns=due,
             released_ns=released,
             started_ns=started,
             ended_ns=ended,

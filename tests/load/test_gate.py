@@ -6,7 +6,8 @@ import asyncio
 
 import pytest
 
-from pytest_sandboxbench.load.lanes import Gate, Lane
+from pytest_sandboxbench.load.gate import Gate
+from pytest_sandboxbench.load.lanes import Lane
 
 from .blocks import TIMEOUT_S, block, fake, life, measure, run, seconds
 
@@ -69,7 +70,7 @@ def test_regions_without_a_gate_follow_each_other(level: int) -> None:
 def test_a_lane_that_was_cancelled_at_the_gate_stands_for_nobody() -> None:
     async def main() -> None:
         gate = Gate(range(3))
-        waiting = [asyncio.create_task(gate.arrive()) for _ in range(2)]
+        waiting = [asyncio.create_task(gate.arrive(lane)) for lane in range(2)]
         await asyncio.sleep(0)
         waiting[0].cancel()
         await asyncio.sleep(0)
@@ -77,7 +78,8 @@ def test_a_lane_that_was_cancelled_at_the_gate_stands_for_nobody() -> None:
         await asyncio.sleep(0.01)
         assert not waiting[1].done(), "released without lane 2"
         gate.leave(2)
-        assert await waiting[1] > 0
+        due, released = await waiting[1]
+        assert due == released > 0
 
     asyncio.run(main())
 
@@ -89,7 +91,7 @@ def test_an_empty_gate_holds_nobody() -> None:
         gate.leave(1)
         gate.leave(1)
         async with asyncio.timeout(1):
-            await gate.arrive()
+            await gate.arrive(2)
 
     asyncio.run(main())
 
