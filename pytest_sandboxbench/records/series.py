@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..model import SeriesKey
+from .generator import SPAWN_QUEUE, Bin, Generator, Lanes, of_several_lanes
 from .schema import Row, parse_key
 
 __all__ = ["Series", "SeriesTable", "asked_rows", "row_of_key"]
@@ -23,10 +24,11 @@ class Series:
     """Latencies by round, outcomes, and the wall time of each round; warm-ups are counted, never mixed in.
 
     ``rounds`` maps a round's number to the latencies (ns) of its successful samples (none, when all failed),
-    ``phases`` a phase's name to all its durations (ns), ``queues`` holds how long our own start took (ns).
+    ``phases`` a phase's name to all its durations (ns), ``queues`` holds how long our own start took (ns), ``lags`` the
+    same with what an adapter calls :data:`~.generator.SPAWN_QUEUE` added: all that the load generator was late.
     """
 
-    __slots__ = ("_edges", "errors", "key", "outcomes", "phases", "queues", "rounds", "warmups")
+    __slots__ = ("_edges", "_lanes", "errors", "key", "lags", "outcomes", "phases", "queues", "rounds", "warmups")
 
     def __init__(self, key: SeriesKey) -> None:
         self.key = key
@@ -35,8 +37,10 @@ class Series:
         self.errors: list[str] = []
         self.phases: dict[str, array[int]] = {}
         self.queues = array("q")
+        self.lags = array("q")
         self.warmups = 0
-        self._edges: dict[int, list[int]] = {}
+        self._edges: dict[int, list[int]] = {}  # by round: first due, last end, its place among the rounds
+        self._lanes = Lanes() if of_several_lanes(key) else None
 
     def add(self, row: Row) -> None:
         """Take one sample in. ``ValueError`` for times that are none."""
@@ -53,16 +57,19 @@ class Series:
         self.outcomes[outcome] += 1
         edges = self._edges.get(number)
         if edges is None:
-            self._edges[number] = [scheduled, ended]
+            edges = self._edges[number] = [scheduled, ended, len(self._edges)]
             self.rounds[number] = []
         else:
             if scheduled < edges[0]:
                 edges[0] = scheduled
             if ended > edges[1]:
                 edges[1] = ended
+        if self._lanes is not None:
+            self._lanes.add(edges[2], scheduled, row.started_ns, ended, outcome == "ok")
         if outcome == "ok":
             self.rounds[number].append(ended - scheduled)
-            self.queues.append(row.started_ns - scheduled)
+            lag = row.started_ns - scheduled
+            self.queues.append(lag)
             for name, (start, end) in row.phases.items():
                 if not -_LATEST_NS < start <= end < _LATEST_NS:
                     raise ValueError(f"times out of order in phase {name[:60]!r}: {_times(start=start, end=end)}")
@@ -70,6 +77,9 @@ class Series:
                 if durations is None:
                     durations = self.phases[name] = array("q")
                 durations.append(end - start)
+                if name == SPAWN_QUEUE:
+                    lag += end - start
+            self.lags.append(lag)
         elif len(self.errors) < _KEPT_ERRORS:
             self.errors.append(row.error[:_LONGEST_ERROR])
 
@@ -97,7 +107,15 @@ class Series:
     @property
     def wall_s(self) -> float:
         """Seconds from release to last end, summed over the rounds."""
-        return sum(last - first for first, last in self._edges.values()) / 1e9
+        return sum(last - first for first, last, _ in self._edges.values()) / 1e9
+
+    def generator(self) -> Generator | None:
+        """What the load generator did, by round; computed anew each time. None for the bursts of one lane."""
+        return self._lanes.generator() if self._lanes is not None else None
+
+    def ramp(self, bins: int = 5) -> list[Bin]:
+        """Latencies by when a lane was due after its release; see :meth:`.Lanes.ramp`."""
+        return self._lanes.ramp(bins) if self._lanes is not None else []
 
 
 def _times(**times: int) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..records.series import Series
+from ..stats import Summary
 from .table import summary_of
 
 __all__ = ["extra_info", "figures"]
@@ -40,8 +41,26 @@ def extra_info(series: Series, header: Mapping[str, Any]) -> dict[str, Any]:
             "units": summary.units,
             "outcomes": dict(series.outcomes),
             "throughput_per_s": summary.throughput,
+            "generator": _generator(series, summary),
             "phases_median_ns": {name: sorted(values)[len(values) // 2] for name, values in series.phases.items()},
         }
+    }
+
+
+def _generator(series: Series, summary: Summary) -> dict[str, Any] | None:
+    """What the load generator did, where there were several lanes."""
+    found = series.generator()
+    if found is None:
+        return None
+    return {
+        "spread_median_ns": found.spread_ns,
+        "spread_worst_ns": found.worst_spread_ns,
+        "queue_median_ns": found.queue_ns,
+        "lag_median_ns": summary.lag,
+        "lag_share": summary.lag_share,
+        "bound": summary.generator_bound,
+        "achieved": list(found.achieved_range),
+        "lanes": series.key.level,
     }
 
 

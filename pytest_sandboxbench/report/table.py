@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..model import SeriesKey
+from ..records.generator import Generator, of_several_lanes
 from ..records.series import Series, SeriesTable, asked_rows, row_of_key
-from ..stats import Summary, median, summarise
+from ..stats import GENERATOR_BOUND, Summary, median, summarise
 from .text import clip, columns, duration, harmless, number, unit_of, wrap
 
 __all__ = ["Line", "Row", "build", "describe_row", "notes", "render", "row_of", "summary_of"]
@@ -22,13 +23,15 @@ __all__ = ["Line", "Row", "build", "describe_row", "notes", "render", "row_of", 
 class Row:
     """One series with its numbers. ``floor`` marks the row of a provider that stands for "no sandbox".
 
-    ``unlike`` says that its floor pauses in another way, so that the ratio compares two acts.
+    ``unlike`` says that its floor pauses in another way, so that the ratio compares two acts; ``generator`` what the
+    load generator did, where there are several lanes.
     """
 
     series: Series
     summary: Summary
     floor: bool
     unlike: bool = False
+    generator: Generator | None = None
 
     @property
     def key(self) -> SeriesKey:
@@ -61,6 +64,7 @@ def summary_of(series: Series, floor: Series | None = None) -> Summary:
         rejected=series.rejected,
         floor_pairs=pairs or None,
         wall_s=wall_s or None,
+        lags=series.lags if of_several_lanes(series.key) else None,
     )
 
 
@@ -87,7 +91,7 @@ def build(series: SeriesTable, header: Mapping[str, Any], *, everything: bool = 
         floor = None if one.key.provider in floors else bare.get(_group_key(one.key))
         summary = summary_of(one, floor)
         unlike = floor is not None and floor.key.variants != one.key.variants
-        row = Row(one, summary, one.key.provider in floors, unlike)
+        row = Row(one, summary, one.key.provider in floors, unlike, one.generator())
         groups.setdefault(_group_key(one.key), []).append(row)
 
     def place(group: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -171,6 +175,17 @@ def _rate(row: Row, _size: float) -> str:
     return "" if value is None else f"{number(value)}/s"
 
 
+def _achieved(row: Row, _size: float) -> str:
+    if row.generator is None:
+        return ""
+    least, most = row.generator.achieved_range
+    return f"{most if least == most else f'{least}-{most}'}/{row.key.level}"
+
+
+def _spread(row: Row, _size: float) -> str:
+    return "" if row.generator is None else duration(row.generator.spread_ns)
+
+
 _LONGEST_NAME = 24
 
 _COLUMNS: tuple[_Column, ...] = (
@@ -178,14 +193,16 @@ _COLUMNS: tuple[_Column, ...] = (
     _Column("median", _median, 0),
     _Column("95 % interval", lambda row, size: _span(row.summary.low, row.summary.high, size), 1),
     _Column("range", lambda row, size: _span(row.summary.minimum, row.summary.maximum, size), 2),
-    _Column("p95", lambda row, size: _one(row.summary.p95, size), 4),
-    _Column("p99", lambda row, size: _one(row.summary.p99, size), 5),
-    _Column("mean", lambda row, size: _one(row.summary.mean, size), 6),
-    _Column("sd", lambda row, size: _one(row.summary.stdev, size), 7),
+    _Column("p95", lambda row, size: _one(row.summary.p95, size), 5),
+    _Column("p99", lambda row, size: _one(row.summary.p99, size), 7),
+    _Column("mean", lambda row, size: _one(row.summary.mean, size), 8),
+    _Column("sd", lambda row, size: _one(row.summary.stdev, size), 9),
     _Column("ok", _percent, 0),
     _Column("× floor", _times, 1),
-    _Column("× interval", _times_interval, 8),
+    _Column("× interval", _times_interval, 10),
     _Column("rate", _rate, 3),
+    _Column("at once", _achieved, 4),
+    _Column("spread", _spread, 6),
 )
 
 
@@ -211,7 +228,7 @@ def render(groups: Sequence[Sequence[Row]], header: Mapping[str, Any], width: in
     for group in groups:
         lines += [Line(text, "title") for text in _title(group, header, width, defined)]
         for row in group:
-            bad = row.summary.failures > 0 or not row.summary.n
+            bad = row.summary.failures > 0 or not row.summary.n or row.summary.generator_bound
             kind = "bad" if bad else "floor" if row.floor else "row"
             lines.append(line(kind, f"  {names[id(row)]}", (cells[id(row)][i] for i in shown)))
             lines += [Line(text, "bad") for text in _troubles(row, width)]
@@ -243,7 +260,7 @@ def _title(group: Sequence[Row], header: Mapping[str, Any], width: int, defined:
 
 def _fitting(first: int, table: Sequence[Sequence[str]], width: int) -> list[int]:
     """Indexes of the columns that fit; one that is empty in every row is never shown."""
-    shown = [i for i in range(len(_COLUMNS)) if any(row[i] not in ("", "n/a") for row in table) or _COLUMNS[i].rank < 5]
+    shown = [i for i in range(len(_COLUMNS)) if any(row[i] not in ("", "n/a") for row in table) or _COLUMNS[i].rank < 6]
     shown = [i for i in shown if any(row[i] for row in table)]
 
     def needed() -> int:
@@ -255,6 +272,10 @@ def _fitting(first: int, table: Sequence[Sequence[str]], width: int) -> list[int
 
 
 def _troubles(row: Row, width: int) -> Iterable[str]:
+    if row.summary.generator_bound:
+        lag, share = row.summary.lag or 0.0, row.summary.lag_share or 0.0
+        text = f"GENERATOR BOUND: {share:.0%} of the median, {duration(lag)}, is waiting for the load generator itself"
+        yield from wrap(text, width, indent="    ", more="  ", most=2)
     bad = [f"{count} {outcome}" for outcome, count in sorted(row.series.outcomes.items()) if outcome != "ok"]
     if bad:
         cause = f": {row.series.errors[0]}" if row.series.errors else ""
@@ -284,9 +305,16 @@ def notes(groups: Sequence[Sequence[Row]], header: Mapping[str, Any], width: int
         )
     if any(row.summary.throughput is not None for row in rows):
         out.append("rate: successful acts a second of the wall time of their rounds")
-    late = [f"{row.key.provider}:{row.key.label} @{row.key.level} {s:.0%}" for row in rows if (s := _late(row))]
-    if late:
-        out.append(f"of the median, lanes waited for the load generator itself: {', '.join(late)}")
+    if any(row.generator is not None for row in rows):
+        out.append(
+            "at once: the most lanes in flight at one instant, the range over the rounds; "
+            "spread: from the first lane's start to the last's, median of the rounds"
+        )
+    if any(row.summary.generator_bound for row in rows):
+        out.append(
+            f"GENERATOR BOUND: more than {GENERATOR_BOUND:.0%} of the median is waiting for this program, not for a "
+            "sandbox: the row says little of its provider"
+        )
     host = header.get("host", {})
     limits = "".join(f", {k.replace('_', ' ')} {host[k]}" for k in ("cpu_quota", "memory_limit") if k in host)
     if host:
@@ -312,14 +340,6 @@ def notes(groups: Sequence[Sequence[Row]], header: Mapping[str, Any], width: int
     return [Line(line, "note") for text in out for line in wrap(harmless(text, 600), width, more="  ", most=4)]
 
 
-def _late(row: Row) -> float:
-    """The share of the median that lanes waited before they began, where it is too large to overlook; else 0."""
-    if row.summary.median is None or not row.series.queues:
-        return 0.0
-    share = median(sorted(row.series.queues)) / row.summary.median if row.summary.median else 0.0
-    return share if share > _LATE and row.key.level > 1 else 0.0
-
-
 def _load(host: Mapping[str, Any]) -> str:
     """The load average before the run; busy from half a process a CPU on, by others than this run."""
     average, cpus = host.get("load_average"), host.get("cpus_usable")
@@ -337,8 +357,6 @@ def _limits(header: Mapping[str, Any], name: str) -> str:
     missing = ", ".join(limits.get("unenforced", []))
     return (f"; limits: {enforced}" if enforced else "") + (f"; NOT enforced: {missing}" if missing else "")
 
-
-_LATE = 0.1
 
 _ISOLATION: Mapping[str, str] = {"none": "no isolation", "scripted": "scripted, no sandbox at all"}
 

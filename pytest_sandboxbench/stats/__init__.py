@@ -17,10 +17,11 @@ from pytest_sandboxbench.stats.intervals import (
     success_interval,
 )
 from pytest_sandboxbench.stats.percentiles import Side, judged_side, median, needed, percentile, shown, shown_from
-from pytest_sandboxbench.stats.summary import Summary, summarise
+from pytest_sandboxbench.stats.summary import GENERATOR_BOUND, Summary, summarise
 
 __all__ = [
     "FEWEST_ROUNDS",
+    "GENERATOR_BOUND",
     "Interval",
     "Side",
     "Statistic",

@@ -8,9 +8,15 @@ from dataclasses import dataclass
 from itertools import chain
 
 from pytest_sandboxbench.stats.intervals import percentile_interval, ratio_interval
-from pytest_sandboxbench.stats.percentiles import percentile, shown
+from pytest_sandboxbench.stats.percentiles import median, percentile, shown
 
-__all__ = ["Summary", "summarise"]
+__all__ = ["GENERATOR_BOUND", "Summary", "summarise"]
+
+GENERATOR_BOUND = 0.1
+"""The share of its median that a series may owe to the load generator.
+
+The medians of one and the same code differ by 11 to 14 % between runs: the generator may not be what one sees.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +37,7 @@ class Summary:
     ``floor_ratio``   median of value / floor, pair by pair, with ``floor_low`` and ``floor_high``; None without
                       pairs
     ``throughput``    successful acts a second of wall time; None where no wall time was given
+    ``lag``           median of how long an act waited for the load generator itself; None where that was not given
 
     With ``n = 0`` every latency is None. None stands for "not known" throughout, so that a summary is plain JSON;
     for verdicts take the intervals themselves, whose open sides are infinite.
@@ -55,6 +62,17 @@ class Summary:
     floor_low: float | None
     floor_high: float | None
     throughput: float | None
+    lag: float | None
+
+    @property
+    def lag_share(self) -> float | None:
+        """The generator's lag as a share of the median, which it is a part of; None where one of them is not known."""
+        return self.lag / self.median if self.lag is not None and self.median else None
+
+    @property
+    def generator_bound(self) -> bool:
+        """Whether the lag is more than :data:`GENERATOR_BOUND` of the median: then it is no number of the provider."""
+        return (self.lag_share or 0.0) > GENERATOR_BOUND
 
 
 def summarise(
@@ -64,6 +82,7 @@ def summarise(
     rejected: int = 0,
     floor_pairs: Sequence[tuple[float, float]] | None = None,
     wall_s: float | None = None,
+    lags: Sequence[float] | None = None,
     confidence: float = 0.95,
     seed: int = 0,
 ) -> Summary:
@@ -72,7 +91,8 @@ def summarise(
     Where rounds hold one value each (level 1), each value is a unit; otherwise the round is: so values that share
     a sandbox or a release belong in one round. ``floor_pairs`` holds one (value, floor) pair a unit, from the same
     round. ``wall_s`` is the time in seconds in which all of it happened: give it where acts a second mean
-    something. ``seed`` is that of the bootstrap over rounds.
+    something. ``lags`` holds how long each act waited for the load generator, in the unit of the values, in any order.
+    ``seed`` is that of the bootstrap over rounds.
 
     Raises ``ValueError`` for values that are not finite, negative counts, a ``wall_s`` not above 0, a floor not
     above 0, a confidence outside 0.5..1.
@@ -120,6 +140,7 @@ def summarise(
         floor_low=_finite(ratio.low) if ratio else None,
         floor_high=_finite(ratio.high) if ratio else None,
         throughput=n / wall_s if wall_s is not None else None,
+        lag=median(sorted(lags)) if lags else None,
     )
 
 

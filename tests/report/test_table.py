@@ -272,8 +272,29 @@ def test_what_goes_into_a_saved_baseline(tmp_path: Path) -> None:
     assert info["units"] == 120
     low, high = info["median_interval_ns"]
     assert low < 15_950_000 < high
+    assert info["generator"] is None, "one lane waits for nobody"
     assert figures(series)["success_rate"] == 120 / 121
     assert 0.02 < figures(series)["p95"] < figures(series)["p99"] < 0.022
+
+
+def test_what_the_generator_did_goes_into_a_saved_baseline() -> None:
+    """Two rounds of four lanes, one round with a lane 1 ms late."""
+    samples = [
+        sample(level=4, round=n, lane=lane, started_ns=10**9 * (n + 1) + 1000 + (1_000_000 if n == lane == 1 else 0))
+        for n in range(2)
+        for lane in range(4)
+    ]
+    info = extra_info(_series(samples), _asking(level=4))["sandboxbench"]["generator"]
+    assert info == {
+        "spread_median_ns": 500_000,
+        "spread_worst_ns": 1_000_000,
+        "queue_median_ns": 1000,
+        "lag_median_ns": 1000,
+        "lag_share": 0.0001,
+        "bound": False,
+        "achieved": [4, 4],
+        "lanes": 4,
+    }
 
 
 def test_what_a_reader_must_not_overlook_is_said() -> None:
@@ -288,6 +309,40 @@ def test_what_a_reader_must_not_overlook_is_said() -> None:
     assert "INTERRUPTED: start@4 did not run to the end" in text
     assert "load 3.00: BUSY" in text
     assert "memory_mib=64; limits: memory_mib 64; NOT enforced: vcpus" in text
-    assert "of the median, lanes waited for the load generator itself: fake:startup @4 30%" in text
+    assert "GENERATOR BOUND: 30% of the median, 3.00 ms, is waiting for the load generator itself" in text
+    assert "GENERATOR BOUND: more than 10% of the median is waiting for this program" in text
     quiet = " ".join(texts(table([sample(level=4, lane=n) for n in range(4)], header=_asking(level=4))))
-    assert not any(word in quiet for word in ("INTERRUPTED", "BUSY", "limits", "load generator"))
+    assert not any(word in quiet for word in ("INTERRUPTED", "BUSY", "limits", "GENERATOR"))
+
+
+def test_what_the_generator_did_is_shown_under_load_only() -> None:
+    alone = table(FULL)
+    assert {"at once", "spread"} & set(cells(alone)) == set()
+    late = [
+        sample(level=4, round=n, lane=lane, started_ns=1_000_000_000 * (n + 1) + 1000 + 100_000 * lane)
+        for n in range(3)
+        for lane in range(4)
+    ]
+    lines = table(late, header=_asking(level=4))
+    assert cells(lines)["at once"] == "4/4"
+    assert cells(lines)["spread"] == "300 µs"
+    one_after_another = [sample(level=4, round=0, lane=lane, at=10**9 + 20_000_000 * lane) for lane in range(4)]
+    assert cells(table([*late[4:], *one_after_another], header=_asking(level=4)))["at once"] == "1-4/4"
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_row_that_the_generator_bounds_is_marked_at_any_width(width: int) -> None:
+    late = [sample(level=4, lane=n, ms=10, started_ns=1_000_000_000 + 1_500_000) for n in range(4)]
+    lines = table(late, width, _asking(level=4))
+    assert next(line.kind for line in lines if line.text.startswith("  fake ")) == "bad"
+    assert [line.text[:27] for line in lines if line.kind == "bad"][1] == "    GENERATOR BOUND: 15% of"
+
+
+def test_a_queue_before_the_spawn_is_the_generators_too() -> None:
+    """Half of the threshold is waited for the release, half in the adapter's own queue; together they are over it."""
+    waits: dict[str, Any] = {"started_ns": 1_000_600_000, "phases": {"spawn_queue": (1_001_000_000, 1_001_600_000)}}
+    lines = table([sample(level=4, lane=n, ms=10, **waits) for n in range(4)], header=_asking(level=4))
+    assert any("GENERATOR BOUND: 12% of the median, 1.20 ms" in line.text for line in lines)
+    below: dict[str, Any] = {"started_ns": 1_000_600_000, "phases": {"boot": (1_001_000_000, 1_001_600_000)}}
+    lines = table([sample(level=4, lane=n, ms=10, **below) for n in range(4)], header=_asking(level=4))
+    assert not any("GENERATOR BOUND" in line.text for line in lines)

@@ -28,6 +28,7 @@ def test_a_literal_series() -> None:
         rejected=1,
         floor_pairs=[(x, 10.0) for x in (50.0, 10.0, 40.0, 20.0, 30.0, 60.0)],
         wall_s=3.0,
+        lags=[7.0, 1.0, 3.0],
     )
     assert summary == Summary(
         n=6,
@@ -49,7 +50,21 @@ def test_a_literal_series() -> None:
         floor_low=1.0,
         floor_high=6.0,
         throughput=2.0,
+        lag=3.0,
     )
+    assert summary.lag_share == 3.0 / 35.0
+    assert not summary.generator_bound
+
+
+@pytest.mark.parametrize(("lag", "bound"), [(0.0, False), (3.5, False), (3.6, True), (100.0, True)])
+def test_what_the_generator_may_add(lag: float, bound: bool) -> None:
+    assert summarise(singles(35.0, 35.0), lags=[lag]).generator_bound == bound
+
+
+def test_a_lag_of_no_series_bounds_nothing() -> None:
+    for summary in (summarise([], lags=[3.0]), summarise(singles(5.0)), summarise(singles(0.0), lags=[0.0])):
+        assert summary.lag_share is None
+        assert not summary.generator_bound
 
 
 def test_all_failed() -> None:
