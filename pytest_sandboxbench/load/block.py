@@ -20,6 +20,7 @@ from ..errors import OperationTimeout, UsageError
 from ..ledger import Ledger
 from ..model import Owner, Sample, SandboxRef, SandboxSpec
 from ..providers.protocol import Provider
+from .admission import Admission
 from .barrier import ALONE, Barrier
 from .deadlines import GRACE_S, Pulse, forget
 from .gate import Gate
@@ -104,6 +105,7 @@ class BlockRunner:
     watchdog: Watchdog = field(default_factory=Watchdog)
     ledger: Ledger | None = None
     barrier: Barrier = ALONE
+    admission: Admission | None = None
 
     async def run(self, block: Block) -> None:
         """Measure a block. ``Aborted`` when another process can go on no more; then the rounds until there count.
@@ -208,6 +210,7 @@ class BlockRunner:
             pulse=pulse,
             ledger=self.ledger,
             booked=requests.begin(),
+            admission=self.admission,
         )
         look = self.before_timing
         return Lane(

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import cast
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from typing import Protocol, cast, runtime_checkable
 
 from ..errors import CreateFailed, Rejected, SandboxError, Unsupported
 from ..ledger import Ledger
 from ..model import Capabilities, ExecResult, Output, Owner, PauseKind, SandboxRef, SandboxSpec
+from ..providers.limits import Limits
 from ..providers.protocol import OneShot, Pausable, Provider, Sandbox, Timings
+from .admission import Admission, Place
 from .deadlines import GRACE_S, Guard, Pulse, bounded, describe, tamed
 
 __all__ = ["GuardedProvider", "GuardedSandbox", "Pulse"]
@@ -25,10 +27,12 @@ _LONGEST_NAME = 60
 class GuardedSandbox:
     """A provider's sandbox with our deadline around each call. The protocol's methods; ``deadline_s`` is optional."""
 
-    def __init__(self, inner: Sandbox, guard: Guard, timeout_s: float) -> None:
+    def __init__(self, inner: Sandbox, guard: Guard, timeout_s: float, *, limited: bool = False) -> None:
+        """``limited``: a phase called ``queue`` is the wait at our limits, and the provider's own has another name."""
         self._inner = inner
         self._guard = guard
         self._timeout_s = timeout_s
+        self._limited = limited
         self.paused = False
 
     @property
@@ -61,7 +65,10 @@ class GuardedSandbox:
         if not isinstance(self._inner, Timings):
             return {}
         with tamed("phases"):
-            return {name: (span[0], span[1]) for name, span in self._inner.phases().items() if _is_phase(name, span)}
+            found = {name: (span[0], span[1]) for name, span in self._inner.phases().items() if _is_phase(name, span)}
+        if self._limited and "queue" in found:
+            found["provider_queue"] = found.pop("queue")
+        return found
 
     async def exec(
         self,
@@ -129,8 +136,19 @@ class GuardedSandbox:
         return self._inner
 
 
+@runtime_checkable
+class Queueing(Protocol):
+    """A *provider* that lets creates wait for room under its ``max_live``, and says how many."""
+
+    @property
+    def max_queued(self) -> int: ...
+
+
 class GuardedProvider:
-    """A provider with our deadline around each call, and the list of what was made through it and still exists."""
+    """A provider with our deadline around each call, and the list of what was made through it and still exists.
+
+    ``on_wait`` is told, when it is over, of a wait for room under our limits: start and end in nanoseconds.
+    """
 
     def __init__(
         self,
@@ -142,17 +160,23 @@ class GuardedProvider:
         pulse: Pulse,
         ledger: Ledger | None = None,
         booked: int = 0,
+        admission: Admission | None = None,
     ) -> None:
-        """``booked`` creates are in the ledger already; whoever booked them lets it settle, too."""
+        """``booked`` creates are in the ledger already; whoever booked them lets it settle, too.
+
+        ``admission`` keeps our limits, where this instance has any.
+        """
         self._inner = inner
         self._owner = owner
         self._ledger = ledger
         self._booked = booked
         self._settles = not booked
+        self._admission = admission if admission is not None and admission.limits.get(inner.name) else None
         self._guard = Guard(pulse, timeout_s)
         self.timeout_s = timeout_s
         self.spec = spec
         self.live: dict[str, SandboxRef] = {}
+        self.on_wait: Callable[[int, int], None] = lambda start_ns, end_ns: None
 
     @property
     def name(self) -> str:
@@ -168,20 +192,55 @@ class GuardedProvider:
         """The provider's own object, for what the protocol does not have."""
         return self._inner
 
+    @property
+    def limits(self) -> Limits:
+        """Those of this instance that we keep ourselves."""
+        return Limits() if self._admission is None else self._admission.limits[self.name]
+
+    @property
+    def capacity(self) -> int | None:
+        """How many creates are accepted of those that come at once, waiting ones included; None where nobody says."""
+        ours = self.limits.capacity
+        theirs = self.capabilities.max_live
+        with tamed("max_queued"):
+            if theirs is not None and isinstance(self._inner, Queueing):
+                theirs += self._inner.max_queued
+        known = [capacity for capacity in (ours, theirs) if capacity is not None]
+        return min(known) if known else None
+
     async def create(self, spec: SandboxSpec | None = None, *, deadline_s: float | None = None) -> GuardedSandbox:
         limit = self.timeout_s if deadline_s is None else deadline_s
+        place = await self._enter("create")
 
         async def make() -> Sandbox:
             made = await self._inner.create(self.spec if spec is None else spec, owner=self._owner, deadline_s=limit)
-            await self._keep(made.ref)
+            await self._keep(made.ref, place)
             return made
 
-        with self._booking("create"):
+        with place or nullcontext(), self._booking("create"):
             made = await self._guard.within("create", "", make(), limit)
-        return GuardedSandbox(made, self._guard, self.timeout_s)
+        return GuardedSandbox(made, self._guard, self.timeout_s, limited=place is not None)
 
-    async def _keep(self, ref: SandboxRef) -> None:
+    async def _enter(self, tried: str) -> Place | None:
+        """Room under our limits; waiting for it is no call to the provider. ``TurnedAway`` where there will be none."""
+        if self._admission is None or self._guard.over:
+            return None
+        pulse = self._guard.pulse
+        pulse.hold()
+        try:
+            place = await self._admission.enter(self.name, tried)
+        finally:
+            pulse.returned()
+        if place.waited is not None:
+            self.on_wait(*place.waited)
+        if self._guard.over:
+            place.free()
+        return place
+
+    async def _keep(self, ref: SandboxRef, place: Place | None) -> None:
         """Book what was made, before anything can go wrong with the call that made it."""
+        if place is not None:
+            place.keep(ref)
         if self._ledger is not None:
             self._ledger.made(ref)
         if self._guard.over:
@@ -216,6 +275,8 @@ class GuardedProvider:
 
     def _gone(self, ref: SandboxRef) -> None:
         self.live.pop(ref.id, None)
+        if self._admission is not None:
+            self._admission.gone(ref)
         if self._ledger is not None:
             self._ledger.gone(ref)
             if self._settles:
@@ -242,13 +303,14 @@ class GuardedProvider:
         if self.capabilities.one_shot:
             if not isinstance(one_shot, OneShot):
                 raise Unsupported("run_once", said=f"{self.name} declares one_shot, and has no method run_once")
+            place = await self._enter("run_once")
 
             async def run() -> tuple[ExecResult, SandboxRef]:
                 result, ref = await one_shot.run_once(spec, argv, stdin=stdin, owner=self._owner, deadline_s=limit)
-                await self._keep(ref)
+                await self._keep(ref, place)
                 return result, ref
 
-            with self._booking("run_once"):
+            with place or nullcontext(), self._booking("run_once"):
                 return await self._guard.within(f"run_once {list(argv)!r}", "", run(), limit)
         sandbox = await self.create(spec, deadline_s=limit)
         return await sandbox.exec(argv, stdin=stdin, deadline_s=limit), sandbox.ref

@@ -12,6 +12,7 @@ from ..clock import NS_PER_S, now_ns
 from ..errors import ExecFailed, NotReady, UsageError
 from ..model import Sample, SandboxRef, SandboxSpec, SeriesKey
 from ..records.schema import parse_key
+from .admission import TurnedAway
 from .deadlines import Pulse, describe, outcome
 from .gate import Gate
 from .guard import GuardedProvider, GuardedSandbox
@@ -38,6 +39,7 @@ class Span:
         self.started_ns = now_ns()
         self.phases: dict[str, tuple[int, int]] = {}
         self.own: set[str] = set()
+        self.waits: dict[str, tuple[int, int]] = {}
         self.failed_phase = ""
         self._running: tuple[str, int] | None = None
         self.sandbox = ""
@@ -50,6 +52,10 @@ class Span:
         """
         fitting = {name: (start, end) for name, (start, end) in phases.items() if start >= self.due_ns}
         self.phases.update({name: times for name, times in fitting.items() if name not in self.own})
+
+    def waited(self, start_ns: int, end_ns: int) -> None:
+        """Book a wait for room under our limits: phase ``queue``, and ``queue_2`` for another one in the same span."""
+        self.waits[f"queue_{len(self.waits) + 1}" if self.waits else "queue"] = (start_ns, end_ns)
 
     @contextlib.contextmanager
     def phase(self, name: str) -> Iterator[None]:
@@ -112,6 +118,9 @@ class Lane:
         self._open: Span | None = None
         self._over = False
         self._born = now_ns()
+        self.crowded = provider.limits.max_live is not None and level > provider.limits.max_live
+        """Not all lanes can have a sandbox at once: none may keep its own until the others have one."""
+        provider.on_wait = self._waited
 
     # -- for scenarios
 
@@ -155,7 +164,7 @@ class Lane:
         self._check(operation, variants or {})
         if self._before_timing is not None and self._sandbox is not None and not self._sandbox.paused:
             await self._before_timing(self._sandbox)
-        if together:
+        if together and not (self.crowded and self._sandbox is not None):
             self.pulse.hold()
             due, released = await self._gate.arrive(self.index)
             self.pulse.beat()
@@ -219,6 +228,10 @@ class Lane:
         reached = {s.key.operation for s in self.samples}
         return [operation for operation in self._operations if operation not in reached]
 
+    def _waited(self, start_ns: int, end_ns: int) -> None:
+        if self._open is not None:
+            self._open.waited(start_ns, end_ns)
+
     def _check(self, operation: str, variants: Mapping[str, str]) -> None:
         if self._over:
             raise asyncio.CancelledError(f"{operation} after the end of the lane")
@@ -240,14 +253,16 @@ class Lane:
             return
         key = self._key(span.operation, span.variants)
         add = self.samples.append
-        add(self._sample(key, span.due_ns, span.released_ns, span.started_ns, ended, span.phases, error, span))
+        phases = span.phases | span.waits
+        add(self._sample(key, span.due_ns, span.released_ns, span.started_ns, ended, phases, error, span))
         for name, (started, finished) in span.phases.items():
             if name in self._operations and name in span.own:
                 key = self._key(name, span.variants)
                 is_first = started == span.due_ns
                 began, released = (span.started_ns, span.released_ns) if is_first else (started, started)
                 cause = error if name == span.failed_phase else None
-                add(self._sample(key, started, released, began, finished, {}, cause, span))
+                inside = {wait: at for wait, at in span.waits.items() if started <= at[0] and at[1] <= finished}
+                add(self._sample(key, started, released, began, finished, inside, cause, span))
 
     def _key(self, operation: str, variants: Mapping[str, str]) -> SeriesKey:
         merged = tuple(sorted({**dict(self._variants), **variants}.items()))
@@ -264,6 +279,8 @@ class Lane:
         error: BaseException | None,
         span: Span | None,
     ) -> Sample:
+        if isinstance(error, TurnedAway):
+            phases = {**phases, "queue": error.queue}
         return Sample(
             key=key,
             round=self.round,

@@ -68,6 +68,8 @@ class Lives:
     async def _run(self) -> None:
         try:
             await self._live()
+            if self.lane.crowded:
+                await self.end()
             while self._requests.again and not self._stopped:
                 await self.end()
                 if not await self._goes_on():

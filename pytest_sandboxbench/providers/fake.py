@@ -25,7 +25,10 @@ from .fake_settings import Plan, read_plan
 from .fake_stage import Call, Stage, hang
 from .fake_state import Live, State, Turnstile
 
-__all__ = ["FakeProvider", "OneShotFakeProvider", "factory"]
+__all__ = ["OWN_LIMITS", "FakeProvider", "OneShotFakeProvider", "factory"]
+
+OWN_LIMITS = ("max_live", "max_queued", "create_rate")
+"""What the scripted system does; the limits that this project keeps itself are ``limiter_max_live`` and so on here."""
 
 _ROOM_POLL_S = 0.002
 
@@ -58,6 +61,10 @@ class FakeProvider:
     @property
     def capabilities(self) -> Capabilities:
         return self._plan.capabilities
+
+    @property
+    def max_queued(self) -> int:
+        return self._plan.settings.max_queued or 0
 
     @property
     def calls(self) -> Counter[str]:

@@ -12,10 +12,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from importlib.metadata import entry_points
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from ..errors import UsageError
 from ..model import SandboxSpec
+from .limits import Limits, is_limit, read_limits
 from .protocol import Provider, ProviderFactory
 from .settings import read_settings
 
@@ -130,11 +132,28 @@ class Registry:
         other.kind(name)
         return other
 
+    def limits(self, name: str) -> Limits:
+        """What this project sees to itself for an instance. ``UsageError`` for a bad value."""
+        options = self.options(name)
+        if not any(map(is_limit, options)):
+            return Limits()  # its module need not be loaded
+        return read_limits(name, options, _own_limits(self._module(name)))
+
     def make(self, name: str) -> Provider:
         """Build an instance. ``UsageError`` for settings that its kind does not have."""
-        module, _, attribute = self.target(name).partition(":")
-        factory: ProviderFactory = getattr(import_module(module), attribute)
-        return factory(name, {k: v for k, v in self.options(name).items() if k not in _SPEC})
+        module = self._module(name)
+        factory: ProviderFactory = getattr(module, self.target(name).partition(":")[2])
+        own, options = _own_limits(module), self.options(name)
+        read_limits(name, options, own)
+        return factory(name, {k: v for k, v in options.items() if k not in _SPEC and not is_limit(k, own)})
+
+    def _module(self, name: str) -> ModuleType:
+        return import_module(self.target(name).partition(":")[0])
+
+
+def _own_limits(module: ModuleType) -> frozenset[str]:
+    """Names of our limits that are settings of the kind's own: the module of its factory says so."""
+    return frozenset(getattr(module, "OWN_LIMITS", ()))
 
 
 def _underscored(table: Mapping[str, Any]) -> dict[str, Any]:
