@@ -12,20 +12,29 @@ NAME = re.compile(r"[\w+-]+")
 """What an operation may be called; the other characters part the words of a series key."""
 
 MARKERS = (
-    "sandbox_bench(operation=None, *, samples=None, warmup=None): which built-in operation this bench shows "
-    "(startup, exec, ...), and how many rounds and warm-up rounds are measured where no option says otherwise",
+    "sandbox_bench(operation=None, *, samples=None, warmup=None, shape=None): which built-in operation this bench "
+    "shows (startup, exec, ...), how many rounds and warm-up rounds are measured where no option says otherwise, and "
+    "in which load shape (burst, closed-100, ...), whatever the option says",
 )
 
 
 class BenchMark:
     """The arguments of the marker, checked."""
 
-    __slots__ = ("operation", "samples", "warmup")
+    __slots__ = ("operation", "samples", "shape", "warmup")
 
-    def __init__(self, operation: str | None = None, *, samples: int | None = None, warmup: int | None = None) -> None:
+    def __init__(
+        self,
+        operation: str | None = None,
+        *,
+        samples: int | None = None,
+        warmup: int | None = None,
+        shape: str | None = None,
+    ) -> None:
         self.operation = operation
         self.samples = samples
         self.warmup = warmup
+        self.shape = shape
 
 
 def read(node: pytest.Item) -> BenchMark:
@@ -52,4 +61,17 @@ def read(node: pytest.Item) -> BenchMark:
             raise pytest.UsageError(
                 f"{node.nodeid}: marker sandbox_bench: {name}={value!r} is not a whole number from {lowest} on"
             )
+    if mark.shape is not None:
+        mark.shape = _shape(node, mark.shape)
     return mark
+
+
+def _shape(node: pytest.Item, given: object) -> str:
+    from .load.shapes import EXAMPLES, parse_shape
+
+    try:
+        if not isinstance(given, str):
+            raise ValueError(f"it is a text: {EXAMPLES}")
+        return str(parse_shape(given))
+    except ValueError as error:
+        raise pytest.UsageError(f"{node.nodeid}: marker sandbox_bench: shape={given!r}: {error}") from None

@@ -8,12 +8,14 @@ from typing import Any
 
 import pytest
 
+from . import options
 from .fixtures import used_by as is_ours
 from .load.operations import scenario_of, shown_operations
+from .load.shapes import parse_shape
 from .markers import read
 from .records.schema import key_text
 
-__all__ = ["block_id", "is_coroutine", "is_ours", "is_parametrized", "measures", "own_name", "variants"]
+__all__ = ["block_id", "is_coroutine", "is_ours", "is_parametrized", "measures", "own_name", "shape", "variants"]
 
 
 def measures(item: pytest.Item) -> bool:
@@ -30,7 +32,10 @@ def own_name(item: pytest.Item) -> str:
 
 
 def block_id(item: pytest.Item) -> str:
-    """Tests of one scenario share a block, whatever their provider; a bench of somebody's own is one by itself."""
+    """Tests of one scenario share a block, whatever their provider; a bench of somebody's own is one by itself.
+
+    So do those of one level and shape: ``start@4``, ``start@4/closed-100``.
+    """
     operation = read(item).operation
     if operation is not None and shown_operations(operation):
         name = scenario_of(operation).name
@@ -38,7 +43,20 @@ def block_id(item: pytest.Item) -> str:
         # The function with its file and class, so that two of one name are not taken for one.
         name = item.nodeid.partition("[")[0].removesuffix(".py").replace(".py::", "::")
     inside = ",".join(f"{k}={v}" for k, v in variants(item))
-    return f"{name}{'{' + inside + '}' if inside else ''}@{_params(item).get('concurrency', 1)}"
+    chosen = shape(item)
+    let_go = "" if chosen == "burst" else f"/{chosen}"
+    return f"{name}{'{' + inside + '}' if inside else ''}@{_level(item)}{let_go}"
+
+
+def shape(item: pytest.Item) -> str:
+    """How the lanes of a test's block are let go: its marker's word, else the option's.
+
+    ``UsageError`` names the test where its level is too high for that.
+    """
+    chosen: str = read(item).shape or options.get(item.config, "shape")
+    if lacking := parse_shape(chosen).lacks(_level(item)):
+        raise pytest.UsageError(f"{item.nodeid}: {lacking}; write for example closed-{_level(item) * 10}")
+    return chosen
 
 
 def variants(item: pytest.Item) -> tuple[tuple[str, str], ...]:
@@ -54,6 +72,10 @@ def is_parametrized(metafunc: pytest.Metafunc, name: str) -> bool:
         if name in (names.replace(" ", "").split(",") if isinstance(names, str) else names):
             return True
     return False
+
+
+def _level(item: pytest.Item) -> int:
+    return int(_params(item).get("concurrency", 1))
 
 
 def _params(item: pytest.Item) -> Mapping[str, Any]:

@@ -73,6 +73,15 @@ def _option(text: str) -> tuple[str, str, str]:
         raise argparse.ArgumentTypeError(hide(str(error))) from None
 
 
+def _shape(text: str) -> str:
+    from .load.shapes import parse_shape
+
+    try:
+        return str(parse_shape(text))
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
 def _folder(text: str) -> str:
     if not text.strip():
         raise argparse.ArgumentTypeError("it names no folder; write for example records/today")
@@ -108,11 +117,20 @@ _VALUES: dict[str, tuple[Any, Any, str, str]] = {
         "Providers to measure, side by side (default: bubblewrap; null elsewhere than on Linux).",
     ),
     "concurrency": (_levels, (1,), "N,...", "Levels: how many lanes are released at one instant (default: 1)."),
+    "shape": (
+        _shape,
+        "burst",
+        "SHAPE",
+        "How the lanes of a round are let go: burst (at one instant), closed-100 (each begins again when it ends, "
+        "until 100 requests were begun) or closed-10s (for 10 s), rate-20 (20 arrivals a second by the clock), "
+        "stagger-50ms (50 ms apart); default: burst.",
+    ),
     "samples": (
         _at_least(1),
         None,
         "N",
-        "Rounds measured for each series (default: 60, or 10 where a hosted provider takes part).",
+        "Rounds measured for each series (default: 60; 20 for bursts of several lanes, 6 in other shapes; at most 10 "
+        "where a hosted provider takes part).",
     ),
     "warmup": (_at_least(0), None, "N", "Rounds before those, recorded as warm-up and in no statistic (default: 1)."),
     "max-seconds": (

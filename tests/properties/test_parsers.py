@@ -75,6 +75,7 @@ def test_any_text_is_an_option_or_is_refused(text: str) -> None:
 RIGHT: dict[str, st.SearchStrategy[Any]] = {
     "provider": st.lists(NAME, min_size=1, max_size=4),
     "concurrency": st.lists(st.integers(1, 10_000), min_size=1, max_size=4, unique=True),
+    "shape": st.sampled_from(["burst", "closed-100", "closed-10s", "rate-0.5", "stagger-50ms"]),
     "samples": st.integers(1, 10**9),
     "warmup": st.integers(0, 10**9),
     "seed": st.integers(0, 1 << 64),
