@@ -19,13 +19,13 @@ __all__ = ["Admission", "Place", "TurnedAway"]
 
 
 class TurnedAway(Rejected):
-    """A rejection by us, after ``queue``: the provider was never asked."""
+    """A rejection by us: the provider was never asked. ``waited`` is from the question to the no."""
 
     def __init__(
-        self, tried: str, limit: Literal["queue", "rate"], queue: tuple[int, int], said: str, cure: str
+        self, tried: str, limit: Literal["queue", "rate"], waited: tuple[int, int], said: str, cure: str
     ) -> None:
-        super().__init__(tried, limit, after_s=(queue[1] - queue[0]) / NS_PER_S, said=said, cure=cure)
-        self.queue = queue
+        super().__init__(tried, limit, after_s=(waited[1] - waited[0]) / NS_PER_S, said=said, cure=cure)
+        self.waited = waited
 
 
 class Place:

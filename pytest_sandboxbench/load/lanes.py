@@ -280,7 +280,7 @@ class Lane:
         span: Span | None,
     ) -> Sample:
         if isinstance(error, TurnedAway):
-            phases = {**phases, "queue": error.queue}
+            phases = {**phases, "turned_away": error.waited}
         return Sample(
             key=key,
             round=self.round,
