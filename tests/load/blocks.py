@@ -56,11 +56,11 @@ def fake(name: str = "fake", **settings: Any) -> FakeProvider:
     return factory(name, settings)
 
 
-def block(scenario: str | Scenario, *names: str, level: int = 1, **plan: Any) -> Block:
+def block(scenario: str | Scenario, *names: str, level: int = 1, shape: str = "burst", **plan: Any) -> Block:
     if isinstance(scenario, str):
         scenario = SCENARIOS[scenario]
     chosen = {"rounds": 1, "warmup": 0, "seed": 1, "timeout_s": TIMEOUT_S, **plan}
-    return Block(f"{scenario.name}@{level}", scenario, level, names or ("fake",), None, BlockPlan(**chosen))
+    return Block(f"{scenario.name}@{level}", scenario, level, names or ("fake",), None, BlockPlan(**chosen), shape)
 
 
 async def run(what: Block, *providers: FakeProvider, notes: Notes | None = None, **runner: Any) -> Notes:
@@ -71,9 +71,9 @@ async def run(what: Block, *providers: FakeProvider, notes: Notes | None = None,
     return notes
 
 
-def measure(scenario: str | Scenario, level: int = 1, **settings: Any) -> Notes:
+def measure(scenario: str | Scenario, level: int = 1, shape: str = "burst", **settings: Any) -> Notes:
     """One round of a scenario on a scripted provider with these settings."""
-    return asyncio.run(run(block(scenario, level=level), fake(**settings)))
+    return asyncio.run(run(block(scenario, level=level, shape=shape), fake(**settings)))
 
 
 def life(live: Callable[[Lane], Awaitable[None]], *operations: str) -> Scenario:
