@@ -24,11 +24,10 @@ class Series:
     """Latencies by round, outcomes, and the wall time of each round; warm-ups are counted, never mixed in.
 
     ``rounds`` maps a round's number to the latencies (ns) of its successful samples (none, when all failed),
-    ``phases`` a phase's name to all its durations (ns), ``queues`` holds how long our own start took (ns), ``lags`` the
-    same with what an adapter calls :data:`~.generator.SPAWN_QUEUE` added: all that the load generator was late.
+    ``phases`` a phase's name to all its durations (ns), ``queues`` holds how long our own start took (ns).
     """
 
-    __slots__ = ("_edges", "_lanes", "errors", "key", "lags", "outcomes", "phases", "queues", "rounds", "warmups")
+    __slots__ = ("_edges", "_lags", "_lanes", "errors", "key", "outcomes", "phases", "queues", "rounds", "warmups")
 
     def __init__(self, key: SeriesKey) -> None:
         self.key = key
@@ -37,7 +36,7 @@ class Series:
         self.errors: list[str] = []
         self.phases: dict[str, array[int]] = {}
         self.queues = array("q")
-        self.lags = array("q")
+        self._lags: array[int] | None = None  # as long as no adapter reports a queue of its own: the queues
         self.warmups = 0
         self._edges: dict[int, list[int]] = {}  # by round: first due, last end, its place among the rounds
         self._lanes = Lanes() if of_several_lanes(key) else None
@@ -68,8 +67,9 @@ class Series:
             self._lanes.add(edges[2], scheduled, row.started_ns, ended, outcome == "ok")
         if outcome == "ok":
             self.rounds[number].append(ended - scheduled)
-            lag = row.started_ns - scheduled
-            self.queues.append(lag)
+            self.queues.append(row.started_ns - scheduled)
+            if self._lags is not None:
+                self._lags.append(self.queues[-1])
             for name, (start, end) in row.phases.items():
                 if not -_LATEST_NS < start <= end < _LATEST_NS:
                     raise ValueError(f"times out of order in phase {name[:60]!r}: {_times(start=start, end=end)}")
@@ -78,8 +78,9 @@ class Series:
                     durations = self.phases[name] = array("q")
                 durations.append(end - start)
                 if name == SPAWN_QUEUE:
-                    lag += end - start
-            self.lags.append(lag)
+                    if self._lags is None:
+                        self._lags = self.queues[:]
+                    self._lags[-1] += end - start
         elif len(self.errors) < _KEPT_ERRORS:
             self.errors.append(row.error[:_LONGEST_ERROR])
 
@@ -108,6 +109,11 @@ class Series:
     def wall_s(self) -> float:
         """Seconds from release to last end, summed over the rounds."""
         return sum(last - first for first, last, _ in self._edges.values()) / 1e9
+
+    @property
+    def lags(self) -> array[int]:
+        """The queues, with what an adapter calls :data:`~.generator.SPAWN_QUEUE` added: all the load generator's."""
+        return self.queues if self._lags is None else self._lags
 
     def generator(self) -> Generator | None:
         """What the load generator did, by round; computed anew each time. None for the bursts of one lane."""
