@@ -79,7 +79,7 @@ class Lanes:
     def generator(self) -> Generator | None:
         """None as long as there is no act."""
         found = Generator(array("q"), array("d"), array("I"))
-        for due, starts, ends, _ in self._by_round():
+        for due, starts, ends, _ in self.by_round():
             waits = sorted(map(sub, starts, due))
             found.spreads.append(waits[-1] - waits[0])
             found.queues.append(_middle(waits))
@@ -93,7 +93,7 @@ class Lanes:
         """
         offsets, values = array("q"), array("q")
         latest = 0
-        for due, _, ends, ok in self._by_round():
+        for due, _, ends, ok in self.by_round():
             first = min(due)
             latest = max(latest, max(due) - first)
             for at, ended, good in zip(due, ends, ok, strict=True):
@@ -109,7 +109,7 @@ class Lanes:
             one.latencies.sort()
         return found
 
-    def _by_round(self) -> Iterator[tuple[array[int], ...]]:
+    def by_round(self) -> Iterator[tuple[array[int], ...]]:
         """When the acts of each round were due, started and ended, and whether they succeeded."""
         places, *columns = (self._acts[i::_FIELDS] for i in range(_FIELDS))
         if any(map(gt, places, places[1:])):  # several processes measured: those of a round lie apart

@@ -10,6 +10,7 @@ from typing import Any
 
 from ..model import SeriesKey
 from .generator import SPAWN_QUEUE, Bin, Generator, Lanes, of_several_lanes
+from .rejections import QUEUE, Rejections
 from .schema import Row, parse_key
 
 __all__ = ["Series", "SeriesTable", "asked_rows", "row_of_key"]
@@ -24,10 +25,23 @@ class Series:
     """Latencies by round, outcomes, and the wall time of each round; warm-ups are counted, never mixed in.
 
     ``rounds`` maps a round's number to the latencies (ns) of its successful samples (none, when all failed),
-    ``phases`` a phase's name to all its durations (ns), ``queues`` holds how long our own start took (ns).
+    ``phases`` a phase's name to all its durations (ns), ``queues`` holds how long our own start took (ns),
+    ``rejections`` what limits did.
     """
 
-    __slots__ = ("_edges", "_lags", "_lanes", "errors", "key", "outcomes", "phases", "queues", "rounds", "warmups")
+    __slots__ = (
+        "_edges",
+        "_lags",
+        "_lanes",
+        "errors",
+        "key",
+        "outcomes",
+        "phases",
+        "queues",
+        "rejections",
+        "rounds",
+        "warmups",
+    )
 
     def __init__(self, key: SeriesKey) -> None:
         self.key = key
@@ -37,6 +51,7 @@ class Series:
         self.phases: dict[str, array[int]] = {}
         self.queues = array("q")
         self._lags: array[int] | None = None  # as long as no adapter reports a queue of its own: the queues
+        self.rejections = Rejections()
         self.warmups = 0
         self._edges: dict[int, list[int]] = {}  # by round: first due, last end, its place among the rounds
         self._lanes = Lanes() if of_several_lanes(key) else None
@@ -81,8 +96,13 @@ class Series:
                     if self._lags is None:
                         self._lags = self.queues[:]
                     self._lags[-1] += end - start
-        elif len(self.errors) < _KEPT_ERRORS:
+            if QUEUE in row.phases:
+                self.rejections.serve(ended - scheduled, row.phases)
+            return
+        if len(self.errors) < _KEPT_ERRORS:
             self.errors.append(row.error[:_LONGEST_ERROR])
+        if outcome.startswith("rejected"):
+            self.rejections.reject(outcome, edges[2], scheduled, ended, row.phases)
 
     @property
     def latencies(self) -> list[int]:
@@ -118,6 +138,14 @@ class Series:
     def generator(self) -> Generator | None:
         """What the load generator did, by round; computed anew each time. None for the bursts of one lane."""
         return self._lanes.generator() if self._lanes is not None else None
+
+    def arrivals(self) -> list[tuple[int, list[int]]]:
+        """By round: when the last lane started, and when each one ended that was not rejected; ns. Of several lanes."""
+        found = []
+        for place, (_, starts, ends, _) in enumerate(() if self._lanes is None else self._lanes.by_round()):
+            accepted = Counter(ends) - self.rejections.ends(place)
+            found.append((max(starts), sorted(accepted.elements())))
+        return found
 
     def ramp(self, bins: int = 5) -> list[Bin]:
         """Latencies by when a lane was due after its release; see :meth:`.Lanes.ramp`."""

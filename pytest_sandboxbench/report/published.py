@@ -7,6 +7,7 @@ from typing import Any
 
 from ..records.series import Series
 from ..stats import Summary
+from .limiter import limiter, rejections
 from .table import summary_of
 
 __all__ = ["extra_info", "figures"]
@@ -42,6 +43,8 @@ def extra_info(series: Series, header: Mapping[str, Any]) -> dict[str, Any]:
             "outcomes": dict(series.outcomes),
             "throughput_per_s": summary.throughput,
             "generator": _generator(series, summary),
+            "limiter": limiter(series, header),
+            "rejections_median_ns": {outcome: found.median for outcome, found in rejections(series).items()},
             "phases_median_ns": {name: sorted(values)[len(values) // 2] for name, values in series.phases.items()},
         }
     }

@@ -14,6 +14,7 @@ from ..model import SeriesKey
 from ..records.generator import Generator, of_several_lanes
 from ..records.series import Series, SeriesTable, asked_rows, row_of_key
 from ..stats import GENERATOR_BOUND, Summary, median, summarise
+from .limiter import limiter_note, rejections
 from .text import clip, columns, duration, harmless, number, unit_of, wrap
 
 __all__ = ["Line", "Row", "build", "describe_row", "notes", "render", "row_of", "summary_of"]
@@ -206,6 +207,9 @@ _COLUMNS: tuple[_Column, ...] = (
 )
 
 
+_OF_REJECTIONS = frozenset({"n", "median", "range", "p95", "p99", "mean", "sd"})
+
+
 def render(groups: Sequence[Sequence[Row]], header: Mapping[str, Any], width: int) -> list[Line]:
     """The table as lines of at most ``width`` characters."""
     rows = [row for group in groups for row in group]
@@ -213,9 +217,12 @@ def render(groups: Sequence[Sequence[Row]], header: Mapping[str, Any], width: in
         return []
     names = {id(row): harmless(name) for group in groups for row, name in zip(group, _names(group), strict=True)}
     cells = {id(row): [column.cell(row, _unit(row)[1]) for column in _COLUMNS] for row in rows}
-    first = max(len("operation"), *(columns(name) + 2 for name in names.values()))
-    shown = _fitting(min(first, _LONGEST_NAME), [cells[id(row)] for row in rows], width)
-    widths = [max(len(_COLUMNS[i].title), *(len(cells[id(row)][i]) for row in rows)) for i in shown]
+    away = {id(row): _rejected(row) for row in rows}
+    every = [*cells.values(), *(values for told in away.values() for values in told.values())]
+    lesser = [len(outcome) + 4 for told in away.values() for outcome in told]
+    first = max(len("operation"), *(columns(name) + 2 for name in names.values()), *lesser)
+    shown = _fitting(min(first, _LONGEST_NAME), every, width)
+    widths = [max(len(_COLUMNS[i].title), *(len(values[i]) for values in every)) for i in shown]
     first = max(len("operation"), min(first, width - sum(widths) - 2 * len(widths)))
 
     def line(kind: str, name: str, values: Iterable[str]) -> Line:
@@ -231,8 +238,20 @@ def render(groups: Sequence[Sequence[Row]], header: Mapping[str, Any], width: in
             bad = row.summary.failures > 0 or not row.summary.n or row.summary.generator_bound
             kind = "bad" if bad else "floor" if row.floor else "row"
             lines.append(line(kind, f"  {names[id(row)]}", (cells[id(row)][i] for i in shown)))
+            for outcome, values in away[id(row)].items():
+                lines.append(line("row", f"    {outcome}", (values[i] for i in shown)))
             lines += [Line(text, "bad") for text in _troubles(row, width)]
     return lines
+
+
+def _rejected(row: Row) -> dict[str, list[str]]:
+    """Rejections by their reason, with a latency of their own: how fast somebody is told no."""
+    found = {}
+    for outcome, summary in rejections(row.series).items():
+        told = Row(row.series, summary, False)
+        size = _unit(told)[1]
+        found[outcome] = [column.cell(told, size) if column.title in _OF_REJECTIONS else "" for column in _COLUMNS]
+    return found
 
 
 def _names(group: Sequence[Row]) -> Iterable[str]:
@@ -315,6 +334,7 @@ def notes(groups: Sequence[Sequence[Row]], header: Mapping[str, Any], width: int
             f"GENERATOR BOUND: more than {GENERATOR_BOUND:.0%} of the median is waiting for this program, not for a "
             "sandbox: the row says little of its provider"
         )
+    out += [note for row in rows if (note := limiter_note(row.series, header))]
     host = header.get("host", {})
     limits = "".join(f", {k.replace('_', ' ')} {host[k]}" for k in ("cpu_quota", "memory_limit") if k in host)
     if host:
