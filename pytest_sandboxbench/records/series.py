@@ -95,7 +95,7 @@ class Series:
                 if name == SPAWN_QUEUE:
                     if self._lags is None:
                         self._lags = self.queues[:]
-                    self._lags[-1] += end - start
+                    self._lags[-1] = min(self._lags[-1] + end - start, _LATEST_NS)
             if QUEUE in row.phases:
                 self.rejections.serve(ended - scheduled, row.phases)
             return

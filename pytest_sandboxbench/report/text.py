@@ -5,6 +5,7 @@ from __future__ import annotations
 import unicodedata
 
 from ..records.untrusted import harmless
+from ..stats.digits import number
 
 __all__ = ["UNITS", "clip", "columns", "duration", "harmless", "number", "unit_of", "wrap"]
 
@@ -18,19 +19,6 @@ def unit_of(ns: float) -> tuple[str, float]:
     ('µs', 'ms')
     """
     return next((unit for unit in UNITS if ns >= 0.9995 * unit[1]), UNITS[-1])
-
-
-def number(value: float) -> str:
-    """Three significant digits, never an exponent, four decimals at most.
-
-    >>> number(6.1249), number(61.249), number(612.49), number(6124.9)
-    ('6.12', '61.2', '612', '6125')
-    >>> number(0.61249), number(0.061249)
-    ('0.612', '0.0612')
-    """
-    size = abs(value)
-    limits = (0.09995, 0.9995, 9.995, 99.95)
-    return f"{value:.{sum(size < limit for limit in limits)}f}"
 
 
 def duration(ns: float) -> str:

@@ -3,6 +3,8 @@
 ``percentiles``  the one percentile rule; from when on a percentile is shown, and judged
 ``intervals``    confidence intervals by independent unit: order statistics, bootstrap over rounds, success rates
 ``summary``      all numbers of a series
+``scaling``      what becomes of one series as the level rises: flat, cpu bound, serialised
+``digits``       how a number is written
 """
 
 from pytest_sandboxbench.stats.intervals import (
@@ -14,6 +16,7 @@ from pytest_sandboxbench.stats.intervals import (
     order_interval,
     percentile_interval,
     ratio_interval,
+    ratio_of_intervals,
     success_interval,
 )
 from pytest_sandboxbench.stats.percentiles import Side, judged_side, median, needed, percentile, shown, shown_from
@@ -35,6 +38,7 @@ __all__ = [
     "percentile",
     "percentile_interval",
     "ratio_interval",
+    "ratio_of_intervals",
     "shown",
     "shown_from",
     "success_interval",

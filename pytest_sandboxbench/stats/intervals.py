@@ -34,6 +34,7 @@ __all__ = [
     "order_interval",
     "percentile_interval",
     "ratio_interval",
+    "ratio_of_intervals",
     "success_interval",
 ]
 
@@ -111,6 +112,41 @@ def ratio_interval(pairs: Sequence[tuple[float, float]], confidence: float = 0.9
         if not second > 0:
             raise ValueError(f"a ratio needs a value above 0 to divide by, not {second!r} (the pair of {first!r})")
     return median_interval([first / second for first, second in pairs], confidence)
+
+
+def ratio_of_intervals(first: Interval, second: Interval) -> Interval:
+    """The ratio first / second of two estimates that were made apart, not pair by pair; it has no unit.
+
+    The distances to the bounds are added as squares, on the scale of logarithms, where a ratio is a difference: Zou &
+    Donner, "Construction of confidence limits about effect measures: a general approach", Statistics in Medicine 27
+    (2008). It keeps the confidence of the two (the lower of them), and an open side of either opens that of the ratio.
+
+    Raises ``ValueError`` unless both estimates are above 0.
+    """
+    if not (first.estimate > 0 and second.estimate > 0):
+        raise ValueError(f"a ratio of medians needs two above 0, not {first.estimate!r} and {second.estimate!r}")
+    ratio = first.estimate / second.estimate
+    below = math.hypot(_distance(first.low, first.estimate), _distance(second.estimate, second.high))
+    above = math.hypot(_distance(first.estimate, first.high), _distance(second.low, second.estimate))
+    return Interval(
+        estimate=ratio,
+        low=ratio * math.exp(-below) if math.isfinite(below) else -math.inf,
+        high=_scaled(ratio, above),
+        confidence=min(first.confidence, second.confidence),
+        units=min(first.units, second.units),
+    )
+
+
+def _distance(low: float, high: float) -> float:
+    """Between the logarithms of two bounds, the lower one first; infinite where one of them has none."""
+    return math.log(high) - math.log(low) if low > 0 and high < math.inf else math.inf
+
+
+def _scaled(ratio: float, distance: float) -> float:
+    try:
+        return ratio * math.exp(distance)
+    except OverflowError:
+        return math.inf
 
 
 def success_interval(successes: int, n: int, confidence: float = 0.95) -> Interval:
