@@ -18,7 +18,7 @@ from .report.table import describe_row, row_of
 from .report.text import harmless
 
 if TYPE_CHECKING:
-    from .session import BenchSession
+    from .blocks import Blocks
 
 __all__ = ["Measurement", "SandboxBench"]
 
@@ -54,8 +54,8 @@ class Measurement:
 class SandboxBench:
     """The fixture's value. A test awaits exactly one of ``measure``, ``run`` and ``measure_command``, once."""
 
-    def __init__(self, session: BenchSession, node: pytest.Item, level: int) -> None:
-        self._session = session
+    def __init__(self, blocks: Blocks, node: pytest.Item, level: int) -> None:
+        self._blocks = blocks
         self._node = node
         self.level = level
         self.used = False
@@ -101,7 +101,7 @@ class SandboxBench:
         if self.used:
             _refuse("a test measures once: write a second test, or run() with two operations")
         self.used = True
-        series = await self._session.measure(self._node, self.level, scenario, operations)
+        series = await self._blocks.measure(self._node, self.level, scenario, operations)
         broken = [one for one in series if one.failed or not one.ok]
         if broken:
             pytest.fail("\n".join(_complaint(one) for one in broken), pytrace=False)

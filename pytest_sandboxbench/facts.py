@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .model import Capabilities, Preflight
 
-__all__ = ["guest_command", "host_facts", "load_average", "parse_guest", "process_start", "provider_facts"]
+__all__ = ["cpu_ticks", "guest_command", "host_facts", "load_average", "parse_guest", "process_start", "provider_facts"]
 
 _PACKAGES = ("pytest", "pytest-benchmark", "pytest-asyncio", "pytest-xdist")
 
@@ -82,6 +82,17 @@ def host_facts() -> dict[str, Any]:
         facts["mounts"] = mounts.count("\n")
     facts.update(_own_limits())
     return {key: value for key, value in facts.items() if value not in (None, "")}
+
+
+def cpu_ticks() -> tuple[int, int] | None:
+    """Ticks that all CPUs of the host were busy, and all ticks, since its boot; None where the host does not say."""
+    try:
+        with Path("/proc/stat").open("rb") as file:
+            values = [int(text) for text in file.readline().split()[1:9]]
+    except (OSError, ValueError):
+        return None
+    idle = sum(values[3:5])  # idle and waiting for a disk
+    return sum(values) - idle, sum(values)
 
 
 def load_average() -> list[float] | None:

@@ -28,7 +28,13 @@ def share(config: pytest.Config) -> Mapping[str, str]:
     shared = config.stash.get(SHARED, None)
     if shared is None:
         run_id = new_run_id()
-        shared = config.stash[SHARED] = {"run_id": run_id, "records": str(_records_folder(config, run_id))}
+        seed = options.get(config, "seed")
+        shared = config.stash[SHARED] = {
+            "run_id": run_id,
+            "records": str(_records_folder(config, run_id)),
+            "seed": str(int.from_bytes(os.urandom(4), "big") if seed is None else seed),
+            "origin_ns": str(time.monotonic_ns()),
+        }
     return shared
 
 

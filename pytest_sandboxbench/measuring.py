@@ -4,41 +4,42 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
-from . import __version__
 from .clearing import Cleared, clear
-from .clock import now_ns
+from .clock import NS_PER_S, now_ns
 from .ending import STOPS_S, to_its_end
-from .facts import guest_command, host_facts, load_average, parse_guest, provider_facts
+from .facts import guest_command, parse_guest, provider_facts
 from .ledger import Ledger, folder_of_user, this_process
+from .load.admission import Admission
+from .load.barrier import ALONE, Aborted, Barrier
 from .load.block import Block, BlockPlan, BlockRunner, Left
 from .load.deadlines import Pulse, bounded, describe, stop
+from .load.desk import Desk, LocalDesk, Slots
 from .load.guard import GuardedProvider, GuardedSandbox
-from .load.operations import OPERATIONS, Scenario
+from .load.operations import Scenario
 from .load.preflight import ask, ask_provider, secrets_of
+from .load.shapes import default_rounds, parse_shape
 from .load.watchdog import Watchdog
 from .model import Preflight, Sample, SandboxRef, SandboxSpec
+from .providers.limits import Limits
 from .providers.protocol import Limited, Provider
 from .providers.registry import Registry
 from .reaping import Reaped, reap_ledgers
-from .records.redaction import hide, hide_arguments, redact, redactor
-from .records.schema import SCHEMA, encode, lines
-from .records.spool import Spool, write_header
+from .records.redaction import hide, redactor
+from .records.schema import encode, lines
+from .records.spool import Spool
+from .run_header import RunHeader
 
 __all__ = ["FLOOR", "Measuring", "Settings", "ask"]
 
 FLOOR = "null"
-
-_LOCAL_ROUNDS = 60  # an upper bound for a 95th percentile needs 59
-_HOSTED_ROUNDS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +57,12 @@ class Settings:
     """One round, no warm-up, no floor: does it work at all?"""
 
 
-def _asked(block: Block, asked: Mapping[str, Sequence[str]] | None) -> dict[str, list[str]]:
-    everything = block.scenario.operations
-    if asked is None:
-        return {name: list(everything) for name in block.providers}
-    shown = {name: [op for op in everything if op in asked.get(name, ())] for name in block.providers}
-    if block.floor is not None:
-        shown[block.floor] = [op for op in everything if any(op in operations for operations in shown.values())]
-    return shown
+class Told(Protocol):
+    """Gets what is measured as it happens, where another process has to show it."""
+
+    def rows(self, text: bytes) -> None: ...
+
+    def header(self, values: Mapping[str, Any]) -> None: ...
 
 
 class Measuring:
@@ -77,22 +76,33 @@ class Measuring:
         run_id: str,
         folder: Path,
         spool_name: str = "samples.jsonl",
+        origin_ns: int | None = None,
         progress: Callable[[str, str, int, int], None] | None = None,
+        told: Told | None = None,
+        desk: Desk | None = None,
     ) -> None:
+        """``origin_ns`` is the run's, where it has several processes; ``told`` gets what somebody else has to show.
+
+        ``desk`` keeps our limits over all processes; without one this process is the only one.
+        """
         self._registry = registry
         self._settings = settings
         self._progress = progress
+        self._told = told
         self._providers: dict[str, Provider] = {}
         self._specs: dict[str, SandboxSpec] = {}
         self._preflights: dict[str, Preflight] = {}
         self._spool = Spool(folder, spool_name)
-        self._origin = now_ns()
+        self._origin = now_ns() if origin_ns is None else origin_ns
         self._block_lines: list[bytes] = []
         self._looked: set[str] = set()
         self._worked: set[str] = set()
         self._secrets = secrets_of(registry)
         self.told = partial(hide, known=self._secrets)
         self._watchdog = Watchdog()
+        self._limits: dict[str, Limits] = {}
+        desk = desk or LocalDesk(Slots(self._limits, int(settings.timeout_s * NS_PER_S)))
+        self._admission = Admission(desk, self._limits, settings.timeout_s)
         self._seed = secrets.randbits(32) if settings.seed is None else settings.seed
         self._task: asyncio.Task[Any] | None = None  # measures a block at this moment
         self.run_id = run_id
@@ -101,23 +111,14 @@ class Measuring:
         self.problem = ""
         self.owner = this_process(run_id)
         self.ledger = Ledger(folder_of_user(), self.owner, redactor(self._secrets))
-        self.header: dict[str, Any] = {
-            "schema": SCHEMA,
-            "version": __version__,
-            "run_id": run_id,
-            "folder": str(folder),
-            "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-            "origin_monotonic_ns": self._origin,
-            "seed": self._seed,
-            "command": hide_arguments(sys.argv),
-            "host": host_facts(),
-            "providers": {},
-            "guests": {},
-            "limits": {},
-            "operations": {},
-            "blocks": [],
-            "complete": False,
-        }
+        self.header = RunHeader(
+            folder,
+            run_id,
+            origin_ns=self._origin,
+            seed=self._seed,
+            secrets=self._secrets,
+            told=None if told is None else told.header,
+        )
 
     # -- providers
 
@@ -134,11 +135,13 @@ class Measuring:
             return answer
         self._specs[name] = self._registry.spec(name)
         self._providers[name] = provider
+        if limits := self._registry.limits(name):
+            self._limits[name] = limits
         if answer.ready:
             self.ledger.can(name, self._registry.kind(name), self._registry.options(name), provider.capabilities)
             kind, options = self._registry.kind(name), self._registry.options(name)
             said = provider_facts(kind, options, provider.capabilities, answer)
-            self.header["providers"][name] = redact(said, self._secrets)
+            self.header.provider(name, {**said, "limiter": limits.facts()} if limits else said)
         return answer
 
     def provider(self, name: str) -> Provider:
@@ -155,6 +158,7 @@ class Measuring:
             timeout_s=timeout_s,
             pulse=Pulse(timeout_s, self._watchdog.expect, self._watchdog.rest),
             ledger=self.ledger,
+            admission=self._admission,
         )
 
     def watching(self) -> AbstractContextManager[None]:
@@ -181,7 +185,7 @@ class Measuring:
         hosted = any(self.provider(name).capabilities.hosted for name in able)
         floor = await self._floor(able, scenario)
         settings = self._settings
-        rounds = settings.rounds or samples or (_HOSTED_ROUNDS if hosted else _LOCAL_ROUNDS)
+        rounds = settings.rounds or samples or default_rounds(parse_shape(shape), level, hosted)
         warmups = settings.warmup if settings.warmup is not None else 1 if warmup is None else warmup
         plan = BlockPlan(
             rounds=1 if settings.quick else max(rounds, settings.min_rounds),
@@ -213,60 +217,54 @@ class Measuring:
         """The samples of the block that ran last, whole or not, as JSON lines; they are on disk by then."""
         return b"".join(self._block_lines)
 
-    async def run(self, block: Block, asked: Mapping[str, Sequence[str]] | None = None) -> None:
+    async def follow(self, block: Block, plan: Mapping[str, Any]) -> Block:
+        """The same block as the process plans it that leads. ``Aborted`` where this one cannot take part."""
+        for name in plan["providers"]:
+            answer = await self.preflight(name)
+            lacking = answer.reason if not answer.ready else self.lacks(name, block.scenario)
+            if lacking:
+                raise Aborted(f"{name} is not ready in every worker: {self.told(lacking)}")
+        amount = replace(block.plan, rounds=plan["rounds"], warmup=plan["warmup"])
+        return replace(block, providers=tuple(plan["providers"]), floor=plan["floor"], plan=amount)
+
+    async def run(
+        self, block: Block, asked: Mapping[str, Sequence[str]] | None = None, barrier: Barrier = ALONE
+    ) -> None:
         """Measure a block. Interrupted, ``last_block`` holds what was measured until then.
+
+        ``Aborted`` when one of those behind the barrier can go on no more.
 
         ``asked`` names, by provider, the operations that a person selected: the report shows those, and their floor.
         A block always measures all operations of its scenario.
         """
-        self._define(block.scenario.operations)
-        record: dict[str, Any] = {
-            "id": block.id,
-            "scenario": block.scenario.name,
-            "level": block.level,
-            "shape": block.shape,
-            "variants": dict(block.key_variants),
-            "providers": list(block.providers),
-            "floor": block.floor,
-            "operations": list(block.scenario.operations),
-            "asked": _asked(block, asked),
-            "rounds": block.plan.rounds,
-            "warmup": block.plan.warmup,
-            "complete": False,
-            "load_average": load_average(),
-        }
-        self.header["blocks"].append(record)
-        self._write_header()
+        self.header.leads = barrier.rank == 0
+        self.header.begin(block, asked, barrier.size)
         self._block_lines = []
         runner = BlockRunner(
             {name: self._providers[name] for name in block.providers},
             self.owner,
             {name: self._specs[name] for name in block.providers},
             self,
-            self._look,
+            self._look if self.header.leads else None,
             self._watchdog,
             self.ledger,
+            barrier,
+            self._admission,
         )
-        started = time.monotonic()
+        complete, why = False, ""
         self._task = asyncio.current_task()
         try:
             await runner.run(block)
-            record["complete"] = True
-            await self._look_apart(block)
+            complete = True
+            if self.header.leads:
+                await self._look_apart(block)
             await self._find_late(block)
+        except Aborted as error:
+            why = str(error)
+            raise
         finally:
             self._task = None
-            record["wall_s"] = round(time.monotonic() - started, 3)
-            self._write_header()
-
-    def _define(self, operations: Sequence[str]) -> None:
-        """Spans of the operations measured so far, in the order of their definition: tables keep it."""
-        wanted = {*self.header["operations"], *operations}
-        self.header["operations"] = {
-            name: {"start": op.start, "end": op.end, "before": op.before}
-            for name, op in OPERATIONS.items()
-            if name in wanted
-        }
+            self.header.end(complete=complete, why=why)
 
     # -- observing a block
 
@@ -275,8 +273,13 @@ class Measuring:
         text = lines(encode(sample, self._origin, self._secrets) for sample in samples)
         self._spool.append(text)
         self._block_lines.append(text)
+        if samples:
+            self.header.turn_ends(samples[0].key.provider)
+        if self._told is not None and text:
+            self._told.rows(text)
 
     def progress(self, block: Block, provider: str, done: int, planned: int) -> None:
+        self.header.turn_begins()
         if self._progress is not None:
             self._progress(block.id, provider, done, planned)
 
@@ -295,11 +298,8 @@ class Measuring:
         except Exception:
             return  # facts are missing then; what is measured tells of its own failures
         facts: Mapping[str, str] = parse_guest(result.stdout)
-        if facts:
-            self.header["guests"][name] = redact(facts, self._secrets)
-        if enforced or sandbox.unenforced:
-            limits = {"enforced": enforced, "unenforced": sorted(sandbox.unenforced)}
-            self.header["limits"][name] = redact(limits, self._secrets)
+        self.header.guest(name, facts)
+        self.header.limits(name, enforced, sorted(sandbox.unenforced))
 
     async def _look_apart(self, block: Block) -> None:
         """A block whose sandboxes run one command only shows no guest from inside: a local one is made for it."""
@@ -353,15 +353,10 @@ class Measuring:
 
     def finish(self) -> None:
         """Finish the records and the ledger, once."""
-        if "finished" in self.header:
-            return
-        self.header["complete"] = all(block["complete"] for block in self.header["blocks"])
-        self.header["finished"] = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        if self.header["blocks"]:
-            self._write_header()
+        self.header.finish()
         self._spool.close()
         self.ledger.close()
-        self.problem = self._spool.problem or self.problem or self.ledger.problem
+        self.problem = self._spool.problem or self.header.problem or self.problem or self.ledger.problem
 
     async def _close(self, name: str, provider: Provider) -> None:
         # What a block could not destroy is tried once more: only what is left in the end is a leak.
@@ -394,7 +389,6 @@ class Measuring:
                 self.ledger.made(ref)
                 self.ledger.gone(ref)
         self.ledger.settle()
+        if cleared.is_clean:
+            self._admission.cleared(name)
         return cleared
-
-    def _write_header(self) -> None:
-        self.problem = write_header(self.folder, redact(self.header, self._secrets)) or self.problem

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from .load.gang import say
+from .load.gang_worker import say
 from .records.redaction import hide
-from .stash import NEWS
+from .stash import HEARD
 
 if TYPE_CHECKING:
     import pytest
@@ -40,6 +40,20 @@ class News:
         self._notes.append(text)
         self.tell()
 
+    def workers(self) -> None:
+        """In xdist's controller, at the end: workers that ended before their time, and what nobody came to."""
+        heard = self._config.stash.get(HEARD, None)
+        if heard is None:
+            return
+        self._notes += heard.ends
+        if heard.unrun:
+            self._notes.append(f"{heard.unrun} benches were not run: no worker was left for them")
+
+    @property
+    def unrun(self) -> int:
+        heard = self._config.stash.get(HEARD, None)
+        return 0 if heard is None else heard.unrun
+
     def missing(self, name: str, reason: str, cure: str) -> None:
         self._absent[name] = (reason, cure)
         self.tell()
@@ -53,7 +67,8 @@ class News:
         self.tell()
 
     def _said(self, subject: str) -> list[Any]:
-        return [news[subject] for news in self._config.stash.get(NEWS, {}).values()]
+        heard = self._config.stash.get(HEARD, None)
+        return [] if heard is None else [news[subject] for news in heard.news.values()]
 
     @property
     def absent(self) -> dict[str, tuple[str, str]]:

@@ -9,7 +9,7 @@ import pytest
 
 from . import fixtures, hookspecs, markers, options
 from .fixtures import concurrency, sandbox, sandbox_bench, sandbox_factory, sandbox_provider
-from .stash import NEWS, SESSION, WISHES
+from .stash import HEARD, SESSION, WISHES
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -57,7 +57,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _join_xdist(config: pytest.Config) -> None:
-    from .load.gang import ControllerHooks
+    from .load.gang import ControllerHooks, Heard
 
     def shared() -> Any:
         from .identity import share
@@ -73,8 +73,18 @@ def _join_xdist(config: pytest.Config) -> None:
 
             session_of(config).termination.install()
 
-    news = config.stash[NEWS] = {}
-    config.pluginmanager.register(ControllerHooks(config, shared, collected, news), "sandboxbench-gang")
+    def silence_s() -> float:
+        # Twice the deadline of an operation: one that ends at its deadline, and is cleaned up after.
+        return 2.0 * float(options.get(config, "timeout")) + 5.0
+
+    def slots() -> Any:
+        from .session import session_of
+
+        return session_of(config).slots()
+
+    heard = config.stash[HEARD] = Heard()
+    hooks = ControllerHooks(config, shared, collected, heard, silence_s, slots)
+    config.pluginmanager.register(hooks, "sandboxbench-gang")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -13,24 +13,25 @@ import pytest
 from . import options
 from .baseline.bridge import PublishedSeries, Wishes, check_collection, mark_items, publish, regressions
 from .bench import SandboxBench
+from .blocks import Blocks, provider_name
+from .clock import NS_PER_S
 from .errors import UsageError
 from .identity import check_writable, hide_from_git, share
-from .load.gang import say
-from .load.operations import OPERATIONS, Scenario, shown_operations
+from .load.desk import Slots
+from .load.gang_worker import ToController, say, say_benches, worker_desk
 from .load.preflight import secrets_of
-from .markers import read
-from .measuring import Measuring, Settings
+from .measuring import FLOOR, Measuring, Settings
 from .model import Preflight
-from .naming import block_id, is_coroutine, is_ours, is_parametrized, measures, variants
+from .naming import is_coroutine, is_ours, is_parametrized
 from .news import News
 from .providers.registry import Registry
 from .records.redaction import redact
 from .records.schema import Row
-from .records.series import Series, SeriesTable
+from .records.series import SeriesTable
 from .report.clean import Cleaner
 from .report.progress import Progress
 from .report.published import extra_info, figures
-from .stash import PAYLOAD, SESSION, WISHES
+from .stash import HEARD, SERIES, SESSION, WISHES
 from .termination import Termination
 from .workers import reap_workers
 
@@ -47,11 +48,6 @@ def session_of(config: pytest.Config) -> BenchSession:
     return session
 
 
-def provider_name(node: pytest.Item) -> str:
-    name: str = node.callspec.params["sandbox_provider"]  # type: ignore[attr-defined]
-    return name
-
-
 class BenchSession:
     """What the hooks delegate to."""
 
@@ -66,9 +62,7 @@ class BenchSession:
         self.selected = 0
         self._registry: Registry | None = None
         self._mistake = ""
-        self._members: dict[str, list[pytest.Item]] = {}
-        self._measured: dict[str, list[str]] = {}
-        self._owners: dict[tuple[Any, ...], str] = {}
+        self.blocks = Blocks(self)
         self._ran = False
 
     # -- choosing
@@ -152,7 +146,7 @@ class BenchSession:
         mistake = self._mistake
         if not mistake:
             try:
-                self._members = self._blocks(ours)
+                self.blocks.group(ours)
                 if not hasattr(self.config, "workerinput"):
                     check_collection(self.config, ours=bool(ours))
                 if ours and not self.config.option.collectonly:
@@ -160,22 +154,9 @@ class BenchSession:
             except pytest.UsageError as error:
                 mistake = str(error)
         if ours:
-            say(self.config, "benches", [item.nodeid for item in ours])
+            say_benches(self.config, self.blocks.benches)
         if mistake and not say(self.config, "mistake", mistake):
             raise pytest.UsageError(mistake)
-
-    def _blocks(self, ours: Sequence[pytest.Item]) -> dict[str, list[pytest.Item]]:
-        blocks: dict[str, list[pytest.Item]] = {}
-        for item in ours:
-            if not measures(item):
-                continue
-            if not is_coroutine(item):
-                name = getattr(item, "originalname", item.name)
-                raise pytest.UsageError(
-                    f"{item.nodeid}: sandbox_bench is awaited, so the test is a coroutine: write `async def {name}`"
-                )
-            blocks.setdefault(block_id(item), []).append(item)
-        return blocks
 
     # -- measuring
 
@@ -188,7 +169,7 @@ class BenchSession:
         settings = Settings(
             rounds=options.get(config, "samples"),
             warmup=options.get(config, "warmup") if options.given(config, "warmup") else wishes.warmup_rounds,
-            seed=options.get(config, "seed"),
+            seed=int(self.shared["seed"]),
             timeout_s=options.get(config, "timeout"),
             max_time_s=options.get(config, "max-seconds") or wishes.max_time_s,
             min_rounds=wishes.min_rounds or 1,
@@ -204,78 +185,22 @@ class BenchSession:
             run_id=self.shared["run_id"],
             folder=folder,
             spool_name=f"samples-{worker}.jsonl" if worker else "samples.jsonl",
+            origin_ns=int(self.shared["origin_ns"]),
             progress=None if worker else Progress(config),
+            told=ToController(config) if worker else None,
+            desk=worker_desk(config) if worker else None,
         )
-        config.hook.pytest_sandboxbench_update_header(config=config, header=measuring.header)
-        self.header = measuring.header
+        config.hook.pytest_sandboxbench_update_header(config=config, header=measuring.header.values)
+        self.header = measuring.header.values
         return measuring
 
+    def slots(self) -> Slots:
+        """Our limits of the chosen providers, where several processes keep them together."""
+        limits = {name: self.registry.limits(name) for name in (*self.names, FLOOR)}
+        return Slots(limits, int(options.get(self.config, "timeout") * NS_PER_S))
+
     def bench(self, node: pytest.Item, level: int) -> SandboxBench:
-        return SandboxBench(self, node, level)
-
-    async def measure(
-        self, node: pytest.Item, level: int, scenario: Scenario, operations: Sequence[str]
-    ) -> list[Series]:
-        """The series of this test's provider; the first test of a block that gets here measures all of it."""
-        measuring = self.measuring
-        assert measuring is not None
-        provider, id_ = provider_name(node), block_id(node)
-        lacking = measuring.lacks(provider, scenario)
-        if lacking:
-            pytest.skip(f"{provider} {lacking}")
-        if id_ not in self._measured:
-            await self._run(node, id_, level, scenario)
-        keys = [
-            key
-            for key in self._measured[id_]
-            if (series := self.results.get(key)) is not None
-            and series.key.provider == provider
-            and series.key.operation in operations
-        ]
-        node.stash.setdefault(PAYLOAD, {})["series"] = keys
-        return [series for key in keys if (series := self.results.get(key)) is not None]
-
-    async def _run(self, node: pytest.Item, id_: str, level: int, scenario: Scenario) -> None:
-        measuring = self.measuring
-        assert measuring is not None
-        self._claim(node, id_, level, scenario)
-        members = self._members.get(id_, [node])
-        marks = [read(member) for member in members]
-        names = list(dict.fromkeys(provider_name(member) for member in members))
-        block = await measuring.plan(
-            id_,
-            scenario,
-            level,
-            names,
-            samples=max((m.samples for m in marks if m.samples is not None), default=None),
-            warmup=max((m.warmup for m in marks if m.warmup is not None), default=None),
-            variants=variants(node),
-        )
-        asked: dict[str, list[str]] = {}
-        for member, mark in zip(members, marks, strict=True):
-            # A scenario of somebody's own is shown as a whole.
-            operations = shown_operations(mark.operation or "") or scenario.operations
-            asked.setdefault(provider_name(member), []).extend(operations)
-        try:
-            await measuring.run(block, asked)
-        finally:
-            text = measuring.last_block
-            self._measured[id_] = self.absorb(text)
-            node.stash[PAYLOAD] = {"rows": text.decode()}
-            self.news.tell()
-
-    def _claim(self, node: pytest.Item, id_: str, level: int, scenario: Scenario) -> None:
-        """No two benches of somebody's own give one series: their samples would be mixed."""
-        for operation in scenario.operations:
-            if operation in OPERATIONS:
-                continue
-            owner = self._owners.setdefault((operation, variants(node), level), id_)
-            if owner != id_:
-                pytest.fail(
-                    f"{operation!r} is measured by {owner.rpartition('@')[0]} already: give this one its own name, "
-                    f'@pytest.mark.sandbox_bench("another_{operation}")',
-                    pytrace=False,
-                )
+        return SandboxBench(self.blocks, node, level)
 
     def missing(self, node: pytest.Item, name: str, answer: Preflight) -> NoReturn:
         """A provider cannot run here: a skip with its cure, a failure under --sandbox-strict."""
@@ -307,30 +232,37 @@ class BenchSession:
             return
         if report.when == "setup" and report.passed:
             return
-        measured: dict[str, Any] = item.stash.get(PAYLOAD, {})
-        payload = {"selected": self.selected, **measured}
-        if "rows" in payload:
-            payload["header"] = self.header
         bench = getattr(item, "funcargs", {}).get("sandbox_bench")
         if report.passed and bench is not None and not bench.used:
             report.outcome = "failed"
             report.longrepr = "nothing was measured: `await sandbox_bench.measure(...)`"
-        report.sandboxbench = payload  # type: ignore[attr-defined]
+        report.sandboxbench = {  # type: ignore[attr-defined]
+            "selected": self.selected,
+            "series": item.stash.get(SERIES, []),
+        }
 
     def receive(self, report: pytest.TestReport, payload: Mapping[str, Any]) -> None:
-        """In the process that shows results: take a worker's samples in, and publish the test's series."""
+        """In the process that shows results: publish the test's series."""
         self._ran = self._ran or not report.skipped
         if hasattr(report, "node"):  # it came from a worker
             self.selected = max(self.selected, payload["selected"])
-            if "rows" in payload:
-                self.absorb(payload["rows"].encode())
-                self.header = payload["header"]
-        for key in payload.get("series", ()):
+        self.take_in()
+        for key in payload["series"]:
             series = self.results.get(key)
             if series is not None:
                 name = report.nodeid.rpartition("::")[2]
                 facts = redact(extra_info(series, self.header), secrets_of(self.registry))
                 publish(self.config, PublishedSeries(name, series.key, series.latencies, facts, figures(series)))
+
+    def take_in(self) -> None:
+        """In xdist's controller: what the workers measured until now."""
+        heard = self.config.stash.get(HEARD, None)
+        if heard is None:
+            return
+        while heard.rows:
+            self.absorb(heard.rows.popleft())
+        if heard.header:
+            self.header = dict(heard.header)
 
     @property
     def folder(self) -> Path | None:
@@ -358,6 +290,8 @@ class BenchSession:
                     reap_workers(self.registry, self.shared["run_id"], self.news, interrupted=before)
                 except KeyboardInterrupt:
                     self._interrupted(session)
+                self.take_in()
+                self.news.workers()
             session.exitstatus = self.exit_status(session.exitstatus)  # what it found by then may be a leak
             return result
         finally:
@@ -376,7 +310,7 @@ class BenchSession:
         if self.termination.number and status == pytest.ExitCode.INTERRUPTED:
             return 128 + self.termination.number
         if status in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
-            if self.news.left or regressions(self.config):
+            if self.news.left or self.news.unrun or regressions(self.config):
                 return pytest.ExitCode.TESTS_FAILED
             if self.selected and not self._ran and not self.config.option.collectonly and not self.wishes.skip:
                 return pytest.ExitCode.NO_TESTS_COLLECTED

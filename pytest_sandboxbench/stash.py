@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -10,9 +10,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from .baseline.bridge import Wishes
+    from .load.gang import Heard
     from .session import BenchSession
 
-__all__ = ["NEWS", "PAYLOAD", "SESSION", "SHARED", "WISHES"]
+__all__ = ["HEARD", "SERIES", "SESSION", "SHARED", "WISHES"]
 
 SESSION: pytest.StashKey[BenchSession] = pytest.StashKey()
 """On the config: the benches of this session, once there are any."""
@@ -20,11 +21,11 @@ SESSION: pytest.StashKey[BenchSession] = pytest.StashKey()
 WISHES: pytest.StashKey[Wishes] = pytest.StashKey()
 """On the config: what pytest-benchmark's options ask of our measuring."""
 
-NEWS: pytest.StashKey[dict[str, Mapping[str, Any]]] = pytest.StashKey()
-"""On the config of xdist's controller: what each worker said last of leaks, missing providers and records."""
+HEARD: pytest.StashKey[Heard] = pytest.StashKey()
+"""On the config of xdist's controller: what the workers said."""
 
 SHARED: pytest.StashKey[Mapping[str, str]] = pytest.StashKey()
 """On the config, but of xdist's workers: the run's id, and the folder of its records."""
 
-PAYLOAD: pytest.StashKey[dict[str, Any]] = pytest.StashKey()
-"""On an item: what it measured, on its way to its report."""
+SERIES: pytest.StashKey[list[str]] = pytest.StashKey()
+"""On an item: the keys of the series that it shows."""

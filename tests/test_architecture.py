@@ -37,7 +37,9 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "budgets": CORE | {"records", "stats"},
     "baseline": CORE | {"facts", "records", "stats"},
     "measuring": CORE
-    | {"clearing", "ending", "facts", "ledger", "load", "providers", "reaping", "records", "stats", "workloads"},
+    | {"clearing", "ending", "facts", "ledger", "load", "providers", "reaping", "records", "run_header", "stats"}
+    | {"workloads"},
+    "run_header": CORE | {"facts", "load", "records"},
     "clearing": CORE | {"load"},
     "reaping": CORE | {"clearing", "ledger", "load", "providers", "records"},
     "compliance": CORE | {"ledger", "load", "providers", "records", "threads", "workloads"},
@@ -46,7 +48,19 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
 
 # These sit on top: they may import everything, and nothing below may import them.
 ON_TOP = frozenset(
-    {"__init__", "__main__", "bench", "benches", "cli", "doctor", "fixtures", "fixtures_async", "hookspecs", "identity"}
+    {
+        "__init__",
+        "__main__",
+        "bench",
+        "benches",
+        "blocks",
+        "cli",
+        "doctor",
+        "fixtures",
+        "fixtures_async",
+        "hookspecs",
+        "identity",
+    }
     | {"markers", "naming", "news", "options", "plugin", "session", "stash", "workers"}
 )
 

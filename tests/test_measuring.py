@@ -136,7 +136,7 @@ def test_a_provider_that_cannot_be_loaded_is_a_missing_one(monkeypatch: pytest.M
 def test_the_records_hold_what_was_measured(tmp_path: Path) -> None:
     made = measure(tmp_path / "run", scenario="start", names=["fake", "null"])
     run = read_run(tmp_path / "run")
-    assert run.header == json.loads(json.dumps(made.header))
+    assert run.header == json.loads(json.dumps(made.header.values))
     assert {str(series.key): (series.ok, series.warmups) for series in run.series} == {
         f"{name}:{operation}@1/burst": (3, 1)
         for name in ("fake", "null")
@@ -173,7 +173,7 @@ def test_the_table_from_disk_is_that_of_the_run(tmp_path: Path) -> None:
     for width in (80, 200):
         tables = [
             [*render(build(series, header), header, width), *notes(build(series, header), header, width)]
-            for series, header in ((live, made.header), (run.series, run.header))
+            for series, header in ((live, made.header.values), (run.series, run.header))
         ]
         assert tables[0] == tables[1]
         assert any(line.kind == "bad" for line in tables[0])
@@ -223,7 +223,7 @@ def test_facts_of_the_guest_fail_nothing(tmp_path: Path) -> None:
         made = measure(tmp_path / word, f"fake.exec=0,{word},0", warmup=0)
         (series,) = read_run(tmp_path / word).series
         assert (series.ok, series.failed) == (3, 0), word
-        assert made.header["guests"] == {}
+        assert made.header.values["guests"] == {}
 
 
 def test_no_secret_is_in_the_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,26 +1,55 @@
-"""All that knows xdist. With ``-n`` the benches run on one worker, one after another, and nothing else beside them.
+"""xdist's controller: W workers drive the lanes of a bench together, and one of them reports it.
 
 A collection without benches is left to xdist's own scheduler, whatever ``--dist`` says. Which tests are benches only a
-worker knows: it says so over a channel that was handed to it at its start, before it reports its collection.
+worker knows: it says so over a channel that was handed to it at its start, before it reports its collection. Over the
+same channel it says what it measured, as it happens, and is kept in step with the others (``gang_worker.py``).
+Imports nothing heavy: every run with xdist loads it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+import threading
+from collections import deque
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-__all__ = ["ControllerHooks", "say"]
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
 
-_CHANNEL = "sandboxbench_channel"
+    from .coordinator import Coordinator
+    from .desk import SharedDesk, Slots
+
+__all__ = ["CHANNEL", "ControllerHooks", "Heard"]
+
+CHANNEL = "sandboxbench_channel"
+"""Where a worker finds its channel, in what it is given at its start."""
+
+_LOOKS_S = 0.5
+
+
+class Heard:
+    """What the workers said that is for the session: as it came, from threads that receive.
+
+    ``news`` holds the latest of each worker, ``rows`` the samples that nobody took in yet, ``header`` the records'
+    header as whoever leads wrote it last, ``ends`` a line for each worker that ended before its time.
+    """
+
+    def __init__(self) -> None:
+        self.news: dict[str, Mapping[str, Any]] = {}
+        self.rows: deque[bytes] = deque()
+        self.header: Mapping[str, Any] = {}
+        self.ends: list[str] = []
+        self.unrun = 0
 
 
 class ControllerHooks:
     """The controller's side: shares the run's identity, learns which tests are benches, chooses the scheduler.
 
     ``shared`` gives what all workers must know; ``collected`` is told, once, whether there are benches, and may refuse
-    the run with a ``UsageError``. ``news`` gets the latest that each worker said besides, by the worker's name.
+    the run with a ``UsageError``. A worker may be silent for ``silence_s()`` while others wait for it; ``slots()``
+    keeps our limits for all of them together.
     """
 
     def __init__(
@@ -28,114 +57,121 @@ class ControllerHooks:
         config: pytest.Config,
         shared: Callable[[], Mapping[str, str]],
         collected: Callable[[bool], None],
-        news: dict[str, Mapping[str, Any]],
+        heard: Heard,
+        silence_s: Callable[[], float],
+        slots: Callable[[], Slots],
     ) -> None:
         self._config = config
         self._shared = shared
-        self._heard = _Heard(collected, news)
+        self._collected = collected
+        self._heard = heard
+        self._silence_s = silence_s
+        self._slots = slots
+        self._desk: SharedDesk | None = None
+        self._ours = False
+        self._nodes: dict[str, Any] = {}
+        self._channels: dict[str, Any] = {}
+        self._benches: dict[str, tuple[int, str]] = {}
+        self._mistakes: list[str] = []
+        self._coordinator: Coordinator | None = None
+        self._over = threading.Event()
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
         node.workerinput["sandboxbench"] = dict(self._shared())
         channel = node.gateway.newchannel()
-        node.workerinput[_CHANNEL] = channel
-        channel.setcallback(self._heard.hear)
+        node.workerinput[CHANNEL] = channel
+        self._nodes[node.gateway.id], self._channels[node.gateway.id] = node, channel
+        channel.setcallback(self._hear)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> Any:
         dsession: Any = config.pluginmanager.get_plugin("dsession")
-        usual = dsession.pytest_xdist_make_scheduler(config=config, log=log)
-        return _Scheduler(usual, config, log, self._heard)
 
+        def usual() -> Any:
+            return dsession.pytest_xdist_make_scheduler(config=config, log=log)
 
-class _Heard:
-    """What the workers said."""
+        from .scheduler import Scheduler
 
-    def __init__(self, collected: Callable[[bool], None], news: dict[str, Mapping[str, Any]]) -> None:
-        self._collected = collected
-        self._news = news
-        self.benches: set[str] = set()
-        self.mistakes: list[str] = []
+        return Scheduler(usual, self._decide, self._lost)
 
-    def hear(self, said: tuple[str, str, Any]) -> None:
-        worker, subject, what = said
-        if subject == "benches":
-            self.benches.update(what)
-        elif subject == "mistake":
-            self.mistakes.append(what)
-        else:
-            self._news[worker] = what
-
-    def check(self) -> None:
+    def _decide(self, collected: Sequence[str]) -> Coordinator | None:
         """``UsageError`` for what a worker must not raise itself: for xdist that is a crash."""
-        if self.mistakes:
-            raise pytest.UsageError(self.mistakes[0])
-        self._collected(bool(self.benches))
+        if self._mistakes:
+            raise pytest.UsageError(self._mistakes[0])
+        self._collected(self._ours)
+        if self._ours:
+            from .desk import SharedDesk
+
+            self._desk = SharedDesk(self._slots(), self._send)
+        if not self._benches:
+            return None
+        from .coordinator import Bench, Coordinator
+
+        benches = [Bench(nodeid, *self._benches[nodeid]) for nodeid in collected if nodeid in self._benches]
+        self._coordinator = Coordinator(benches, self._silence_s(), self._send, self._kill)
+        threading.Thread(target=self._watch, args=(self._coordinator,), name="sandboxbench-gang", daemon=True).start()
+        return self._coordinator
+
+    def _watch(self, coordinator: Coordinator) -> None:
+        while not self._over.wait(_LOOKS_S):
+            coordinator.watch()
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self) -> None:
+        self._over.set()
+        if self._coordinator is not None and not self._coordinator.stopped:
+            self._heard.unrun = self._coordinator.unrun
+
+    def _hear(self, said: tuple[str, str, Any]) -> None:
+        worker, subject, what = said
+        if subject == "ours":
+            self._ours = True
+        elif subject == "benches":
+            self._benches.update(what)
+        elif subject == "mistake":
+            self._mistakes.append(what)
+        elif subject == "news":
+            self._heard.news[worker] = what
+        elif subject == "header":
+            self._heard.header = what
+        elif subject == "desk":
+            if self._desk is not None:
+                self._desk.hear(worker, what)
+        else:
+            if subject == "rows":
+                self._heard.rows.append(what)
+            if self._coordinator is not None:
+                self._coordinator.hear(worker, subject, what)
+
+    def _send(self, worker: str, answer: tuple[Any, ...]) -> None:
+        with suppress(OSError):  # it is gone, which xdist will say
+            self._channels[worker].send(answer)
+
+    def _kill(self, worker: str) -> None:
+        """By its handle: xdist started it."""
+        self._nodes[worker].gateway._io.kill()
+
+    def _lost(self, node: Any) -> str:
+        """A worker is gone, at its end or before. Returns the bench that it led and nobody else will report."""
+        if self._desk is not None:
+            self._desk.lost(node.gateway.id)
+        if self._coordinator is None:
+            return ""
+        how, worker = _how(node), node.gateway.id
+        led = self._coordinator.lost(worker, how)
+        if led:
+            text = "what was measured until then is kept, and marked as cut short"
+            self._heard.ends.append(f"worker {worker} {how} in {led}: {text}")
+        return led
 
 
-class _Scheduler:
-    """xdist's own scheduler until the collection is known; with benches in it, one worker gets all."""
-
-    def __init__(self, usual: Any, config: pytest.Config, log: Any, heard: _Heard) -> None:
-        self._inner = usual
-        self._config = config
-        self._log = log
-        self._heard = heard
-        self._collections: dict[Any, list[str]] = {}
-        self._decided = False
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._inner, name)
-
-    def add_node_collection(self, node: Any, collection: list[str]) -> None:
-        if not self._decided:
-            self._collections[node] = list(collection)
-        self._inner.add_node_collection(node, collection)
-
-    def schedule(self) -> None:
-        if not self._decided:
-            self._decided = True
-            self._heard.check()
-            if self._heard.benches:
-                self._inner = self._alone()
-            self._collections = {}
-        self._inner.schedule()
-
-    def _alone(self) -> Any:
-        from xdist.scheduler import LoadScopeScheduling
-
-        class OneWorker(LoadScopeScheduling):  # type: ignore[misc]
-            def _split_scope(self, nodeid: str) -> str:
-                return "benches"
-
-            def remove_node(self, node: Any) -> str | None:
-                # What was running when the worker ended is not run again, as in xdist's default: it may end the next
-                # one, too, and what it makes may cost money.
-                groups = self.assigned_work[node].values()
-                running = next((name for group in groups for name, done in group.items() if not done), None)
-                for group in groups:
-                    if running in group:
-                        group[running] = True
-                super().remove_node(node)
-                return running
-
-        scheduler = OneWorker(self._config, self._log)
-        for node, collection in self._collections.items():
-            scheduler.add_node(node)
-            scheduler.add_node_collection(node, collection)
-        return scheduler
-
-
-def say(config: pytest.Config, subject: str, what: Any) -> bool:
-    """The worker's side: tell the controller of ``benches``, a ``mistake`` or ``news``. False without a controller.
-
-    It arrives before the test reports that are sent after it, and also when the worker has no report left to send.
-    """
-    channel = getattr(config, "workerinput", {}).get(_CHANNEL)
-    if channel is None:
-        return False
+def _how(node: Any) -> str:
+    process = getattr(node.gateway._io, "popen", None)
+    if process is None or not node._down:
+        return "ended"
     try:
-        channel.send((config.workerinput["workerid"], subject, what))  # type: ignore[attr-defined]
-    except OSError:
-        pass  # the controller is gone, and with it everybody who could read this
-    return True
+        status = process.wait(1)
+    except Exception:
+        return "ended"
+    return f"ended (exit {status})" if status >= 0 else f"ended (signal {-status})"
