@@ -240,6 +240,7 @@ def _report(arguments: argparse.Namespace) -> int:
 
 def _print_report(arguments: argparse.Namespace) -> int:
     from ..records.read import read_run
+    from ..report.scaling import scaling
     from ..report.table import build, notes, render
     from ..report.text import harmless
 
@@ -255,7 +256,9 @@ def _print_report(arguments: argparse.Namespace) -> int:
         return 1
     width = max(60, arguments.width or shutil.get_terminal_size().columns)
     groups = build(run.series, run.header, everything=arguments.all)
-    for line in [*render(groups, run.header, width), *notes(groups, run.header, width)]:
+    lines = [*render(groups, run.header, width), *notes(groups, run.header, width)]
+    lines += scaling(groups, run.header, width, getattr(sys.stdout, "encoding", None))
+    for line in lines:
         print(line.text)
     if run.torn:
         print("a last line was cut off, as by a kill; it is left out", file=sys.stderr)

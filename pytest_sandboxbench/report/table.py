@@ -184,7 +184,9 @@ def _achieved(row: Row, _size: float) -> str:
 
 
 def _spread(row: Row, _size: float) -> str:
-    return "" if row.generator is None else duration(row.generator.spread_ns)
+    if row.generator is None:
+        return ""
+    return duration(row.generator.spread_ns) if row.generator.spread_ns else "0"
 
 
 _LONGEST_NAME = 24

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from .scaling import scaling
 from .table import Line, build, notes, render
 from .text import harmless
 
@@ -32,6 +33,7 @@ def write_summary(terminal: pytest.TerminalReporter, session: BenchSession) -> N
         terminal.section("sandbox benchmarks", sep="=")
         width = max(60, terminal._tw.fullwidth)
         _write(terminal, [*render(groups, session.header, width), *notes(groups, session.header, width)])
+        _write(terminal, scaling(groups, session.header, width, getattr(terminal._tw._file, "encoding", None)))
         folder = session.folder
         if folder is not None and (folder / "run.json").exists():
             shown = os.path.relpath(folder, session.config.invocation_params.dir)

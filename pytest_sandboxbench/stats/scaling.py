@@ -61,6 +61,7 @@ class Level:
     ``phases``            name -> median duration
     ``floor``             the floor's median at this level, ``floor_throughput`` its acts a second
     ``busy``              share (0..1) of the host's CPU time that was used during its rounds
+    ``cpus``              how many CPUs that is a share of
     ``lag``               median of how long an act waited for the load generator itself
     """
 
@@ -71,6 +72,7 @@ class Level:
     floor: float | None = None
     floor_throughput: float | None = None
     busy: float | None = None
+    cpus: int | None = None
     lag: float | None = None
 
 
@@ -139,7 +141,7 @@ class _Pair:
         if floor is not None and verdict in ("cpu bound", "grows"):
             said.append(f"the floor takes {number(floor)}×")
         at_once = self.at_once
-        if verdict == "grows" and at_once is not None:
+        if verdict == "grows" and at_once is not None and at_once > ONE_AT_A_TIME[1]:
             said.append(f"{number(at_once)} are in service at a time")
         if phases:
             said.append(_named(phases))
@@ -162,9 +164,10 @@ class _Pair:
             text += f" at {number(top.throughput)}/s, " + (
                 f"as {alone} ({number(low.throughput)}/s)" if same else f"where {alone} {number(low.throughput)}/s"
             )
-        return text + (
-            f", while CPUs are {top.busy:.0%} busy".replace("%", " %") if top.busy is not None else ", CPU use unknown"
-        )
+        if top.busy is None:
+            return f"{text}, CPU use unknown"
+        cpus = "CPUs are" if top.cpus is None else "the CPU is" if top.cpus == 1 else f"{top.cpus} CPUs are"
+        return f"{text}, while {cpus} {100 * top.busy:.0f} % busy"
 
     def cause(self, growth: Interval) -> Verdict:
         busy = self.top.busy
@@ -254,7 +257,7 @@ def _ratio(top: float | None, low: float | None) -> float | None:
 
 def _named(phases: tuple[str, ...]) -> str:
     if phases == (GENERATOR,):
-        return "what grows is the load generator's own queue"
+        return "what grows is the queue of this program, not of the sandbox"
     *first, last = phases
     return f"phases {', '.join(first)} and {last} grow" if first else f"phase {last} grows"
 

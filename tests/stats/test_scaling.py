@@ -187,7 +187,7 @@ def test_a_queue_of_the_generator_is_no_lock_of_the_provider() -> None:
     levels = [noisy(n, burst(n, 20, width=1), busy=0.05, lag=lag * MS) for n, lag in ((1, 0.01), (16, 140.0))]
     found = examine(levels)
     assert (found.verdict, found.phases) == ("grows", (GENERATOR,))
-    assert "what grows is the load generator's own queue" in found.text
+    assert "what grows is the queue of this program" in found.text
     phases = [{"spawn_queue": 0.0, "create": 20 * MS}, {"spawn_queue": 150 * MS, "create": 170 * MS}]
     named = [replace(level, lag=None, phases=p) for level, p in zip(levels, phases, strict=True)]
     assert examine(named).phases == (GENERATOR,)
@@ -253,6 +253,7 @@ def some_levels(draw: st.DrawFn) -> list[Level]:
             draw(st.none() | POSITIVE),
             draw(st.none() | POSITIVE),
             draw(SHARES),
+            draw(st.none() | st.integers(1, 99)),
             draw(st.none() | POSITIVE),
         )
         for n in lanes
