@@ -1,16 +1,10 @@
-"""The life of a sandbox: start, work, pause, end. What exactly each span covers stands above its row in the table."""
+"""The life of a sandbox: create, work, pause, end. What exactly each span covers stands above its row in the table."""
 
 from __future__ import annotations
 
 import pytest
 
 from pytest_sandboxbench.bench import SandboxBench
-
-
-@pytest.mark.sandbox_bench("startup")
-async def test_startup(sandbox_bench: SandboxBench) -> None:
-    """Time to interactive: from before create until the first command returned 0."""
-    await sandbox_bench.measure()
 
 
 @pytest.mark.sandbox_bench("create")

@@ -17,7 +17,8 @@ from tests.plugin.conftest import Suite, clean
     ],
 )
 def test_rounds_and_warm_ups(benches: Suite, name: str, create: str) -> None:
-    path = "test_cold_run.py" if "cold" in name else "test_lifecycle.py"
+    own = {"test_cold_run_total": "test_cold_run.py", "test_startup": "test_startup.py"}
+    path = own.get(name, "test_lifecycle.py")
     result = benches.run(f"benches/{path}::{name}", "--sandbox-samples=7", "--sandbox-warmup=2")
     clean(result, 0)
     assert len(benches.calls(create)) == len(benches.calls("destroy")) == 9
@@ -30,7 +31,7 @@ def test_all_tests_of_a_block_together(benches: Suite, workers: tuple[str, ...])
     chosen = "test_startup or test_create or test_first_exec or test_destroy"
     result = benches.run("benches", "-k", chosen, "--sandbox-samples=7", "--sandbox-warmup=2", *workers)
     clean(result, 0)
-    result.assert_outcomes(passed=4, deselected=0 if workers else 11)
+    result.assert_outcomes(passed=4, deselected=0 if workers else 13)
     assert len(benches.calls("create")) == len(benches.calls("destroy")) == 9
 
 

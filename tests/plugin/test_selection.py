@@ -66,7 +66,7 @@ def test_collect_only_measures_nothing(benches: Suite, workers_in_full: tuple[st
     result = benches.run("benches", "--collect-only", "-q", *workers_in_full)
     text = clean(result, 0)
     if not workers_in_full:
-        assert "benches/test_lifecycle.py::test_startup[fake-c1]" in text
+        assert "benches/test_startup.py::test_startup[fake-c1]" in text
     assert benches.calls("create") == benches.calls("preflight") == []
     assert not (benches.path / ".sandboxbench").exists()
 
@@ -82,7 +82,7 @@ BROKEN = "--sandbox-option=fake.destroy=0,error:no,..."
 def test_last_failed(benches: Suite) -> None:
     first = benches.run("benches", "-k", "startup or destroy", BROKEN)
     clean(first, 1)
-    assert first.parseoutcomes() == {"passed": 1, "failed": 1, "deselected": 13}
+    assert first.parseoutcomes() == {"passed": 1, "failed": 1, "deselected": 15}
     again = benches.run("benches", "--lf")
     clean(again, 0)
     assert again.parseoutcomes()["passed"] == 1
@@ -108,7 +108,7 @@ def test_a_test_of_another_file_that_shows_the_same_operation_is_the_same_block(
     benches.one_bench()
     result = benches.run("benches", "test_one.py", "-k", "test_exec", "--benchmark-json=out.json")
     clean(result, 0)
-    result.assert_outcomes(passed=2, deselected=14)
+    result.assert_outcomes(passed=2, deselected=16)
     assert benches.series() == {"fake:exec@1/burst": 3}
 
 
