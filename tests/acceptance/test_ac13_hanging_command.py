@@ -20,7 +20,7 @@ def test_a_hanging_command(benches: Suite, how: str) -> None:
         "-v",
     )
     text = clean(result, 1)
-    assert result.parseoutcomes() == {"passed": 1, "failed": 1, "deselected": 13}
+    assert result.parseoutcomes() == {"passed": 1, "failed": 1, "deselected": 15}
     assert "test_round_trip[fake-c1] PASSED" in text
     (sample,) = [sample for sample in benches.samples() if sample["series"].startswith("fake:exec")]
     assert sample["outcome"] == "timeout"

@@ -68,7 +68,7 @@ def test_a_skip_with_its_cure(third: Suite, name: str, options: list[str], reaso
     result = third.run_apart(*arguments)
     assert time.monotonic() - started < 1 + 6  # what pytest itself takes, on a busy machine
     text = clean(result, 5)
-    result.assert_outcomes(skipped=2, deselected=13)
+    result.assert_outcomes(skipped=2, deselected=15)
     told = [line for line in text.splitlines() if line.startswith(f"{name}: ")]
     assert len(told) == 1
     assert reason in told[0]
@@ -87,7 +87,7 @@ def test_strict(third: Suite) -> None:
 def test_beside_one_that_runs(third: Suite) -> None:
     result = third.run_apart("benches", "--sandbox-provider=no-sdk,fake,no-key", "-k", "test_exec")
     clean(result, 0)
-    result.assert_outcomes(passed=1, skipped=2, deselected=42)
+    result.assert_outcomes(passed=1, skipped=2, deselected=48)
     assert third.series() == {"fake:exec@1/burst": 3}
 
 

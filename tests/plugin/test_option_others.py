@@ -68,7 +68,7 @@ def test_a_command_of_ones_own(suite: Suite) -> None:
         "benches", "-k", "command", "--sandbox-command=mytool --all 'a b'", "--sandbox-option=fake.commands=mytool"
     )
     clean(result, 0)
-    result.assert_outcomes(passed=1, deselected=14)
+    result.assert_outcomes(passed=1, deselected=16)
     key = "{command=mytool_--all_a_b_-7713a8e2}@1/burst"
     assert set(suite.series()) == {f"fake:cold_run{key}", f"fake:cold_run_total{key}"}
 

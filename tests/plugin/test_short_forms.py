@@ -71,7 +71,7 @@ def test_a_word_that_is_taken_stays_with_its_owner(suite: Suite) -> None:
     suite.pytester.syspathinsert()
     result = suite.run("-p", "owner", "--provider=aws", "benches", "test_theirs.py", "-k", "theirs or round_trip")
     clean(result, 0)
-    result.assert_outcomes(passed=2, deselected=14)
+    result.assert_outcomes(passed=2, deselected=16)
     assert suite.series() == {"fake:round_trip@1/burst": 3}
 
 
@@ -81,7 +81,7 @@ def test_the_same_with_the_owner_in_the_top_conftest(suite: Suite) -> None:
     suite.write(test_theirs=THEIRS)
     result = suite.run("--provider=aws", ".", "-k", "theirs or round_trip")
     clean(result, 0)
-    result.assert_outcomes(passed=2, deselected=14)
+    result.assert_outcomes(passed=2, deselected=16)
 
 
 def test_the_help_shows_both_forms(suite: Suite) -> None:
