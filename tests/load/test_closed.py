@@ -51,14 +51,14 @@ def test_requests_are_counted_exactly(level: int, number: int) -> None:
 
 
 def test_the_lanes_are_kept_busy_to_the_end_and_never_more_than_they_are() -> None:
-    notes = measure("round_trip", level=4, shape="closed-40", round_trip="0.01")
+    notes = measure("round_trip", level=4, shape="closed-21", round_trip="0.04")
     samples = notes.of("round_trip")
-    assert len(samples) == 40
+    assert len(samples) == 21
     assert at_once(samples) == 4
     last = max(s.started_ns for s in samples)
     for lane in range(4):
         mine = [s for s in samples if s.lane == lane]
-        assert mine[-1].ended_ns > last, "no lane was idle while another had requests left"
+        assert mine[-1].ended_ns > last - 20_000_000, "no lane was idle while there were requests left"
         for one, other in pairwise(mine):
             assert 0 <= other.started_ns - one.ended_ns < 50_000_000
 
