@@ -14,8 +14,7 @@ from .load.operations import Scenario, command_scenario, scenario_of, shown_oper
 from .markers import NAME, read
 from .naming import own_name
 from .records.series import Series
-from .report.table import describe_row, row_of
-from .report.text import harmless
+from .records.untrusted import harmless
 
 if TYPE_CHECKING:
     from .blocks import Blocks
@@ -124,6 +123,8 @@ def _refuse(message: str) -> NoReturn:
 
 
 def _complaint(series: Series) -> str:
+    from .report.table import describe_row, row_of  # no worker computes statistics unless something failed
+
     counts = ", ".join(f"{count} {outcome}" for outcome, count in sorted(series.outcomes.items()) if outcome != "ok")
     cause = f"\n  first: {harmless(series.errors[0], 600)}" if series.errors else ""
     kept = f"\n  the others: {describe_row(row_of(series))}" if series.ok else ""

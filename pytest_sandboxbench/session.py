@@ -6,7 +6,7 @@ import re
 from collections.abc import Generator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
@@ -29,11 +29,12 @@ from .records.redaction import redact
 from .records.schema import Row
 from .records.series import SeriesTable
 from .report.clean import Cleaner
-from .report.progress import Progress
-from .report.published import extra_info, figures
 from .stash import HEARD, SERIES, SESSION, WISHES
 from .termination import Termination
 from .workers import reap_workers
+
+if TYPE_CHECKING:
+    from .report.progress import Progress
 
 __all__ = ["BenchSession", "provider_name", "session_of"]
 
@@ -186,13 +187,18 @@ class BenchSession:
             folder=folder,
             spool_name=f"samples-{worker}.jsonl" if worker else "samples.jsonl",
             origin_ns=int(self.shared["origin_ns"]),
-            progress=None if worker else Progress(config),
+            progress=None if worker else self._progress(),
             told=ToController(config) if worker else None,
             desk=worker_desk(config) if worker else None,
         )
         config.hook.pytest_sandboxbench_update_header(config=config, header=measuring.header.values)
         self.header = measuring.header.values
         return measuring
+
+    def _progress(self) -> Progress:
+        from .report.progress import Progress
+
+        return Progress(self.config)
 
     def slots(self) -> Slots:
         """Our limits of the chosen providers, where several processes keep them together."""
@@ -243,6 +249,8 @@ class BenchSession:
 
     def receive(self, report: pytest.TestReport, payload: Mapping[str, Any]) -> None:
         """In the process that shows results: publish the test's series."""
+        from .report.published import extra_info, figures
+
         self._ran = self._ran or not report.skipped
         if hasattr(report, "node"):  # it came from a worker
             self.selected = max(self.selected, payload["selected"])
