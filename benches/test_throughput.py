@@ -9,14 +9,14 @@ from pytest_sandboxbench.load.guard import GuardedProvider
 from pytest_sandboxbench.stats.overload import beyond, crowds
 
 
-@pytest.mark.parametrize("concurrency", [4])
+@pytest.mark.parametrize("concurrency", [4], ids=["c4"])
 @pytest.mark.sandbox_bench("cold_run", samples=1, warmup=0, shape="closed-100")
 async def test_sustained(sandbox_bench: SandboxBench) -> None:
     """100 runs, always 4 of them under way: how many a second, and how long each takes."""
     await sandbox_bench.measure()
 
 
-@pytest.mark.parametrize("concurrency", [60])
+@pytest.mark.parametrize("concurrency", [60], ids=["c60"])
 @pytest.mark.sandbox_bench("cold_run", samples=3, warmup=0, shape="burst")
 async def test_overload(sandbox_bench: SandboxBench, sandbox_provider: GuardedProvider) -> None:
     """60 runs at one instant, more than there is room for: what is taken in fits, and the others are told so."""
