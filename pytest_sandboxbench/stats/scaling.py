@@ -87,7 +87,7 @@ class Finding:
     ``text``        the verdict and its numbers in one sentence; names of phases in it are as they were given
 
     ``flat``        the whole interval of the growth lies below :data:`FLAT`
-    ``cpu bound``   it grows; the CPUs were busy, or it grows as the floor does and nothing says they were idle
+    ``cpu bound``   it grows; the CPUs became busy, or it grows as the floor does and nothing says they were idle
     ``serialised``  it grows with the number of lanes, one act is in service at a time, and the CPUs were idle
     ``grows``       it grows, and neither is proved
     ``unknown``     there are too few levels or rounds
@@ -167,20 +167,27 @@ class _Pair:
         if top.busy is None:
             return f"{text}, CPU use unknown"
         cpus = "CPUs are" if top.cpus is None else "the CPU is" if top.cpus == 1 else f"{top.cpus} CPUs are"
-        return f"{text}, while {cpus} {100 * top.busy:.0f} % busy"
+        text += f", while {cpus} {100 * top.busy:.0f} % busy"
+        if top.busy >= BUSY and not self.became_busy and low.busy is not None:
+            text += f" (with {low.lanes} lane{'s' * (low.lanes != 1)} {100 * low.busy:.0f} %)"
+        return text
 
     def cause(self, growth: Interval) -> Verdict:
         busy = self.top.busy
-        if busy is not None and busy >= BUSY:
-            return "cpu bound"
         floor_tells = self.grows_with_the_floor() or self.grows_as_the_floor(growth)
         if busy is None or busy > IDLE:
-            return "cpu bound" if floor_tells else "grows"
+            return "cpu bound" if floor_tells or self.became_busy else "grows"
         if busy <= SURELY_IDLE:
             floor_tells = self.grows_with_the_floor()
         if floor_tells or GENERATOR in self.growing():
             return "grows"
         return "serialised" if self.one_at_a_time() else "grows"
+
+    @property
+    def became_busy(self) -> bool:
+        """Whether the CPUs were busy at the highest level only: where they were at both, others may have used them."""
+        low, top = self.low.busy, self.top.busy
+        return top is not None and top >= BUSY and (low is None or low < BUSY)
 
     def grows_with_the_floor(self) -> bool:
         """Whether the floor grows by as much time: then the rest of the act does not grow at all."""

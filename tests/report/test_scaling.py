@@ -72,7 +72,7 @@ def test_bars_and_sentences() -> None:
     assert [line.kind for line in bars] == ["row"] * 6 + ["floor"] * 3
     lengths = [line.text.count("█") + line.text.count("░") + line.text.count("│") for line in bars]
     assert lengths[0] == lengths[3] == lengths[4] == lengths[5] < lengths[1] < lengths[2]
-    assert bars[2].text.endswith("  171 ms  49.8/s")
+    assert bars[2].text.endswith("  171 ms   49.8/s")
     sentences = "\n".join(line.text for line in lines)
     assert "  fake: serialised: 16 lanes take 8.50× (" in sentences
     assert "while 2 CPUs are 6 % busy" in sentences

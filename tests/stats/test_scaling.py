@@ -133,8 +133,19 @@ ALONE, QUEUED = burst(1, 20), [ms * 10 * MS for ms in range(1, 17)]  # 2 CPUs, 2
 
 @pytest.mark.parametrize("busy", [0.7, 0.95, 1.0])
 def test_what_keeps_the_cpus_busy_is_no_lock(busy: float) -> None:
-    assert pair(ALONE, QUEUED, busy=busy).verdict == "cpu bound"
-    assert scaled(20, width=1, busy=busy).verdict == "cpu bound", "even if it looks like one"
+    low, top = noisy(1, ALONE, busy=0.5), noisy(16, QUEUED, busy=busy)
+    assert examine([low, top]).verdict == "cpu bound"
+    lock = noisy(16, burst(16, 20, width=1), busy=busy)
+    assert examine([low, lock]).verdict == "cpu bound", "even if it looks like one"
+    assert examine([replace(low, busy=None), lock]).verdict == "cpu bound"
+
+
+def test_cpus_that_others_keep_busy_prove_nothing() -> None:
+    found = scaled(20, width=1, busy=1.0)
+    assert found.verdict == "grows"
+    assert "CPUs are 100 % busy (with 1 lane 100 %)" in found.text
+    assert scaled(20, width=1, busy=1.0, cpus=1, levels=(2, 16)).text.count("the CPU is 100 % busy (with 2 lanes") == 1
+    assert pair(ALONE, QUEUED, floors(1, 4.4, rates=(1000, 2000)), busy=1.0).verdict == "cpu bound"
 
 
 @pytest.mark.parametrize("busy", [None, 0.3, 0.6])
