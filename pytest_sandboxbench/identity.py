@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 from . import options
+from .clock import clock_name, now_ns
 from .stash import SHARED
 
 if TYPE_CHECKING:
@@ -33,7 +34,8 @@ def share(config: pytest.Config) -> Mapping[str, str]:
             "run_id": run_id,
             "records": str(_records_folder(config, run_id)),
             "seed": str(int.from_bytes(os.urandom(4), "big") if seed is None else seed),
-            "origin_ns": str(time.monotonic_ns()),
+            "origin_ns": str(now_ns()),
+            "clock": clock_name(),
         }
     return shared
 

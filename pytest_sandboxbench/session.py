@@ -18,7 +18,7 @@ from .clock import NS_PER_S
 from .errors import UsageError
 from .identity import check_writable, hide_from_git, share
 from .load.desk import Slots
-from .load.gang_worker import ToController, say, say_benches, worker_desk
+from .load.gang_worker import ToController, say, say_benches, worker_desk, worker_hooks
 from .load.preflight import secrets_of
 from .measuring import FLOOR, Measuring, Settings
 from .model import Preflight
@@ -186,7 +186,7 @@ class BenchSession:
             run_id=self.shared["run_id"],
             folder=folder,
             spool_name=f"samples-{worker}.jsonl" if worker else "samples.jsonl",
-            origin_ns=int(self.shared["origin_ns"]),
+            origin_ns=int(self.shared["origin_ns"]) - self._clock(worker),
             progress=None if worker else self._progress(),
             told=ToController(config) if worker else None,
             desk=worker_desk(config) if worker else None,
@@ -194,6 +194,16 @@ class BenchSession:
         config.hook.pytest_sandboxbench_update_header(config=config, header=measuring.header.values)
         self.header = measuring.header.values
         return measuring
+
+    def _clock(self, worker: str) -> int:
+        """How far the controller's clock is ahead of this process's, in nanoseconds."""
+        hooks = worker_hooks(self.config)
+        ahead, error = (0, 0) if hooks is None else hooks.clock
+        if error:
+            self.news.note(
+                f"{worker} is on another host: its lanes start with the others' to within {error / 1e6:.2g} ms"
+            )
+        return ahead
 
     def _progress(self) -> Progress:
         from .report.progress import Progress

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from ..clock import now_ns
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
@@ -135,6 +137,8 @@ class ControllerHooks:
             self._heard.news[worker] = what
         elif subject == "header":
             self._heard.header = what
+        elif subject == "clock":
+            self._send(worker, ("clock", now_ns()))
         elif subject == "desk":
             if self._desk is not None:
                 self._desk.hear(worker, what)

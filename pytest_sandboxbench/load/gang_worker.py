@@ -34,8 +34,14 @@ class WorkerHooks:
         self._link = Link(config.workerinput[CHANNEL], worker)  # type: ignore[attr-defined]
         self._benches = benches
         self.desk = self._link.desk
+        self._link.compare_clocks(config.workerinput["sandboxbench"]["clock"])  # type: ignore[attr-defined]
         self.member: Member | None = None
         self.failure = ""
+
+    @property
+    def clock(self) -> tuple[int, int]:
+        """How far the controller's clock is ahead of ours, and how well that is known, in nanoseconds."""
+        return self._link.ahead_ns, self._link.clock_error_ns
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, Any, Any]:

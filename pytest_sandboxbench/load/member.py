@@ -10,13 +10,14 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from ..clock import NS_PER_S, now_ns
+from ..clock import NS_PER_S, clock_name, now_ns
 from .barrier import Aborted
 from .desk import RemoteDesk
 
 __all__ = ["Link", "Member"]
 
 _BEAT_S = 1.0
+_LOOKS_AT_CLOCK = 9
 
 _COARSE_S = 0.002
 """An event loop's timers are a millisecond coarse: the rest is slept through, with no lane of ours under way."""
@@ -33,6 +34,9 @@ class Link:
         self._answers: queue.SimpleQueue[tuple[Any, ...]] = queue.SimpleQueue()
         self._waiter: tuple[asyncio.AbstractEventLoop, asyncio.Future[tuple[Any, ...]]] | None = None
         self._lock = threading.Lock()
+        self.ahead_ns = 0
+        """The controller's clock minus ours, known to ``clock_error_ns``; both 0 where it is one clock."""
+        self.clock_error_ns = 0
         self.desk = RemoteDesk(lambda message: self.say("desk", message))
         channel.setcallback(self._hear, endmarker=GONE)
 
@@ -45,6 +49,19 @@ class Link:
         """Blocks until there is an answer."""
         self.say(subject, what)
         return self._answers.get()
+
+    def compare_clocks(self, theirs: str) -> None:
+        """Find out how far the controller's clock is ahead, where ``theirs`` is not the name of ours (Cristian)."""
+        if theirs == clock_name():
+            return
+        found = []
+        for _ in range(_LOOKS_AT_CLOCK):
+            asked = now_ns()
+            answer = self.ask("clock")
+            took = now_ns() - asked
+            if answer[0] == "clock":
+                found.append((took // 2, answer[1] - asked - took // 2))
+        self.clock_error_ns, self.ahead_ns = min(found, default=(0, 0))
 
     async def question(self, subject: str, what: Any = None) -> tuple[Any, ...]:
         """The same on the event loop."""
@@ -62,7 +79,7 @@ class Link:
     def _hear(self, answer: tuple[Any, ...]) -> None:
         """On the thread that receives."""
         if answer[0] == "verdict":
-            self.desk.hear(answer)
+            self.desk.hear((*answer[:-1], answer[-1] - self.ahead_ns))
             return
         with self._lock:
             waiter = self._waiter
@@ -107,12 +124,13 @@ class Member:
         return theirs
 
     async def released(self) -> int:
-        _, instant = await self._ask("ready")
+        _, told = await self._ask("ready")
+        instant = int(told) - self._link.ahead_ns
         if (left := instant / NS_PER_S - time.monotonic()) > _COARSE_S:
             await asyncio.sleep(left - _COARSE_S)
         if (left_ns := instant - now_ns()) > 0:
             time.sleep(left_ns / NS_PER_S)  # noqa: ASYNC251 -- see _COARSE_S
-        return int(instant)
+        return instant
 
     async def done(self, over: bool) -> bool:
         if self.size == 1:

@@ -35,6 +35,7 @@ WITH_WORKERS = ALLOWED | {
     "pytest_sandboxbench.identity",
     "pytest_sandboxbench.load",
     "pytest_sandboxbench.load.gang",
+    "pytest_sandboxbench.clock",
     "pytest_sandboxbench.load.scheduler",
 }
 
