@@ -14,6 +14,8 @@ from .table import Machine, render
 PARTS = {
     "cold_run": "cold_run over the same command line in C and in hyperfine, one lane",
     "lanes": "cold_run over the same command lines in C, by the number of lanes",
+    "sweep": "cold_run through pytest and its workers, over the same command lines in C, by the number of lanes",
+    "gang": "what it costs to drive the lanes from several workers",
     "plugin_load": "a pytest run of one test without benches, with and without the plugin",
     "wall_time": "where the wall time of `pytest benches/ --provider bubblewrap` goes",
     "big_report": "`sandboxbench report` on many samples",
