@@ -59,9 +59,10 @@ def test_creates_wait_for_room_and_the_wait_is_in_the_latency_under_its_own_name
         samples = notes.of(operation)
         assert notes.outcomes(operation) == ["ok"] * 6
         assert sum(wait == 0 for wait in waits(samples)) == 2, "the first two found room"
-        assert sorted(waits(samples))[4:] == pytest.approx([0.1, 0.1], abs=0.04)
+        assert min(sorted(waits(samples))[4:]) >= 0.09, "the last two waited for two others"
         served = [seconds(s) - wait for s, wait in zip(samples, waits(samples), strict=True)]
-        assert served == pytest.approx([0.05] * 6, abs=0.03)
+        assert min(served) >= 0.049
+        assert max(served) < 0.05 + min(sorted(waits(samples))[4:])
         assert all(s.phases["queue"][0] >= s.released_ns for s in samples if "queue" in s.phases)
     assert most_at_once(provider) == 2
 
@@ -100,17 +101,17 @@ def test_lanes_beyond_the_limit_come_in_waves(name: str) -> None:
 def test_the_rate_spreads_creates_and_books_it() -> None:
     provider = fake()
     notes = measure("start", 5, provider, admission(create_rate=20, max_live=9))
-    assert max(waits(notes.of("startup"))) < 0.02, "a second's worth may begin at once"
+    assert max(waits(notes.of("startup"))) == 0, "a second's worth may begin at once"
     provider = fake()
     notes = measure("start", 3, provider, admission(create_rate=0.9, max_live=9), rounds=1)
-    assert sorted(waits(notes.of("create"))) == pytest.approx([0, 1 / 0.9, 2 / 0.9], abs=0.05)
+    assert sorted(waits(notes.of("create"))) == pytest.approx([0, 1 / 0.9, 2 / 0.9], abs=0.3)
 
 
 def test_waiting_for_us_is_not_the_providers_time() -> None:
-    """Four times the deadline of an operation, and nobody is late."""
-    provider = fake(create=TIMEOUT_S * 0.8)
-    notes = measure("cold_run", 5, provider, admission(max_live=1), timeout_s=TIMEOUT_S)
-    assert notes.outcomes("cold_run") == ["ok"] * 5
+    """Three times the deadline of an operation, and nobody is late."""
+    provider = fake(create=TIMEOUT_S * 0.5)
+    notes = measure("cold_run", 8, provider, admission(max_live=1), timeout_s=TIMEOUT_S)
+    assert notes.outcomes("cold_run") == ["ok"] * 8
     assert max(waits(notes.of("cold_run"))) > 3 * TIMEOUT_S
 
 

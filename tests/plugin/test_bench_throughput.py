@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 
 import pytest
@@ -25,6 +26,19 @@ def rounds(suite: Suite) -> list[Counter[str]]:
         if ":cold_run@60/burst" in sample["series"]:
             found.setdefault(sample["round"], Counter())[sample["outcome"]] += 1
     return list(found.values())
+
+
+def test_a_hundred_runs_at_four_lanes(benches: Suite, workers: tuple[str, ...]) -> None:
+    result = benches.run("benches/test_throughput.py", "-k", "sustained", "--sandbox-option=fake.create=0.01", *workers)
+    text = clean(result, 0)
+    assert set(benches.series().items()) == {
+        ("fake:cold_run@4/closed-100", 300),
+        ("fake:cold_run_total@4/closed-100", 300),
+    }
+    assert len(benches.calls("run_once")) == len(benches.calls("destroy")) == 300
+    assert "cold_run @4/closed-100" in text
+    (rate,) = re.findall(r"^  fake +300 .* ([\d.]+)/s", text, re.MULTILINE)
+    assert float(rate) < 400, "four lanes at 100 a second each, at most"
 
 
 def test_twenty_of_sixty_are_accepted_by_four_running_and_sixteen_queued(benches: Suite) -> None:
