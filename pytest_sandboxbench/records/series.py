@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..model import SeriesKey
-from .generator import SPAWN_QUEUE, Bin, Generator, Lanes, of_several_lanes
+from .generator import SPAWN_QUEUE, Bin, Generator, Lanes, of_several_lanes, pack_act
 from .rejections import QUEUE, Rejections
 from .schema import Row, parse_key
 
@@ -79,7 +79,7 @@ class Series:
             if ended > edges[1]:
                 edges[1] = ended
         if self._lanes is not None:
-            self._lanes.add(edges[2], scheduled, row.started_ns, ended, outcome == "ok")
+            self._lanes.add(pack_act(edges[2], scheduled, row.started_ns, ended, outcome == "ok"))
         if outcome == "ok":
             self.rounds[number].append(ended - scheduled)
             self.queues.append(row.started_ns - scheduled)

@@ -50,6 +50,7 @@ GENERATOR = "generator"
 
 _GENERATOR_PHASES = frozenset({"queue", "spawn_queue"})
 _MOST_NAMED = 3
+_MOST_ROUNDS = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,4 +282,6 @@ def _more_rounds(growth: Interval) -> str:
     if not math.isfinite(distance) or wanted <= 1:
         return "more rounds are needed"
     rounds = math.ceil(growth.units * (distance / math.log(wanted)) ** 2)
+    if rounds > _MOST_ROUNDS:
+        return "and no number of rounds that one would wait for would tell"
     return f"about {max(rounds, growth.units + 1)} rounds would tell"

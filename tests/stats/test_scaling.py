@@ -231,6 +231,21 @@ def test_rounds_that_differ_too_much() -> None:
     assert "rounds would tell" in found.text
 
 
+@pytest.mark.parametrize(
+    ("growth", "told"),
+    [
+        ((1.118, 0.9, 1.3), "about 17 rounds would tell"),  # 9 rounds, and the interval is to be narrower by a fifth
+        ((1.2, 0.99, 1.5), "about 11 rounds would tell"),
+        ((1.12, 0.01, 300.0), "no number of rounds that one would wait for"),
+        ((1.1, -math.inf, math.inf), "more rounds are needed"),
+    ],
+)
+def test_how_many_rounds_would_tell(growth: tuple[float, float, float], told: str) -> None:
+    found = examine([Level(1, Interval(1.0, 1.0, 1.0, 0.95, 9)), Level(4, Interval(*growth, 0.95, 9))])
+    assert found.verdict == "unknown"
+    assert told in found.text
+
+
 def test_no_level() -> None:
     with pytest.raises(ValueError, match="at least one level"):
         examine([])
