@@ -119,10 +119,14 @@ class Coordinator:
                 if worker == running.members[0]:
                     crashed = running.bench.nodeid
                 running.left.add(worker)
-                self._abort(running, f"{worker} {why} while it drove lanes of {running.bench.block}")
+                self._abort(running, f"{worker} {why} while it drove lanes")
                 self._step()
             self._grant()
             return crashed
+
+    def silent(self, worker: str) -> str:
+        """Why it was killed, if it was."""
+        return self._silent.get(worker, "")
 
     @property
     def unrun(self) -> int:
@@ -188,7 +192,7 @@ class Coordinator:
         if bench is None or not self._workers or any(worker.at != bench.nodeid for worker in self._workers.values()):
             return
         self._next += 1
-        members = list(self._workers)[: bench.level]
+        members = sorted(self._workers, key=lambda name: (len(name), name))[: bench.level]
         self._running = _Running(bench, members)
         for name, worker in self._workers.items():
             worker.state = ""

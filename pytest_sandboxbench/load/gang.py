@@ -162,7 +162,8 @@ class ControllerHooks:
             self._desk.lost(node.gateway.id)
         if self._coordinator is None:
             return ""
-        how, worker = _how(node), node.gateway.id
+        worker = node.gateway.id
+        how = self._coordinator.silent(worker) or _how(node)
         led = self._coordinator.lost(worker, how)
         if led:
             text = "what was measured until then is kept, and marked as cut short"

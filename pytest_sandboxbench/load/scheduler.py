@@ -41,6 +41,11 @@ class Scheduler:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._gangs or self._first, name)
 
+    # xdist names its scheduler by this, and so does who asks with ``isinstance``.
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        return type(self._first)
+
     def add_node_collection(self, node: Any, collection: Sequence[str]) -> None:
         if not self._decided:
             self._collections[node] = list(collection)

@@ -1,0 +1,312 @@
+"""``-n``: a worker that dies or hangs, wherever it is, costs its own bench at most. Nothing is measured twice."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from pytest_sandboxbench.providers import proc
+
+from .conftest import Suite, printed
+from .test_gangs import one, said
+
+FULL = pytest.mark.full
+
+# DIES is the worker that ends at WHERE, in the second bench.
+DEADLY = one(
+    """
+    DIES, WHERE = "{dies}", "{where}"
+
+    def here(where):
+        say(where)
+        if WORKER == DIES and where == WHERE:
+            os._exit(9)
+
+    @pytest.fixture
+    def around():
+        here("before")
+        yield
+        here("after")
+
+    async def test_1(sandbox_bench):
+        await sandbox_bench.measure(nothing)
+
+    async def test_deadly(around, sandbox_bench):
+        async def act(sandbox):
+            here("inside")
+        await sandbox_bench.measure(act)
+        here("measured")
+
+    def test_between():
+        pass
+
+    async def test_2(sandbox_bench):
+        await sandbox_bench.measure(nothing)
+
+    async def test_3(sandbox_bench):
+        await sandbox_bench.measure(nothing)
+    """
+)
+
+
+def state(suite: Suite) -> str:
+    """With this what a dead worker made can be found, and destroyed, by others."""
+    return f"--sandbox-option=fake.state_dir={suite.path / 'state'}"
+
+
+def dies(suite: Suite, who: str, where: str, *arguments: str) -> tuple[str, dict[str, int]]:
+    suite.write(test_two=DEADLY.format(dies=who, where=where))
+    result = suite.run_apart("-n", "2", "--sandbox-concurrency=4", state(suite), *arguments)
+    text = printed(result)
+    assert "INTERNALERROR" not in text
+    assert result.ret == 1, text
+    assert f"{who} ended (exit 9)" in text or f"{who}' crashed while running" in text
+    suite.assert_nothing_left()
+    series = suite.series()
+    for name in ("1", "2", "3"):
+        assert series[f"fake:{name}@4/burst"] == 12, "measured once, and whole"
+    return text, result.parseoutcomes()
+
+
+@pytest.mark.parametrize(
+    ("who", "where", "deadly_n"),
+    [
+        pytest.param("gw1", "before", 0, id="follower-before"),
+        pytest.param("gw0", "before", 0, id="leader-before", marks=FULL),
+        pytest.param("gw1", "inside", 0, id="follower-inside", marks=FULL),
+        pytest.param("gw0", "inside", 0, id="leader-inside", marks=FULL),
+        pytest.param("gw0", "measured", 12, id="leader-measured", marks=FULL),
+        pytest.param("gw0", "after", 12, id="leader-after"),
+    ],
+)
+@pytest.mark.parametrize(
+    "restarts", [(), pytest.param(("--max-worker-restart=0",), marks=FULL)], ids=["replaced", "for good"]
+)
+def test_a_worker_dies_in_a_bench(suite: Suite, who: str, where: str, deadly_n: int, restarts: tuple[str, ...]) -> None:
+    text, outcomes = dies(suite, who, where, *restarts)
+    # A leader that had said that its test passed has it said once more by xdist, as for any test.
+    assert {**outcomes, "passed": 4} == {"passed": 4, "failed": 1}, text
+    assert outcomes["passed"] == (5 if where == "after" else 4), text
+    assert suite.series().get("fake:deadly@4/burst", 0) <= 4 if not deadly_n else True
+    if deadly_n:
+        assert suite.series()["fake:deadly@4/burst"] == deadly_n
+
+
+@pytest.mark.parametrize("where", ["measured", pytest.param("after", marks=FULL)])
+def test_a_follower_that_dies_when_all_is_measured(suite: Suite, where: str) -> None:
+    """The bench is whole: nothing of it is lost."""
+    text, outcomes = dies(suite, "gw1", where)
+    assert suite.series()["fake:deadly@4/burst"] == 12
+    assert outcomes["passed"] == 5, text
+
+
+ORDINARY = one(
+    """
+    @pytest.mark.parametrize("n", range(6))
+    def test_ordinary(n):
+        say("ordinary", n)
+        if n == 4:
+            os._exit(9)
+
+    async def test_1(sandbox_bench):
+        await sandbox_bench.measure(nothing)
+
+    async def test_2(sandbox_bench):
+        await sandbox_bench.measure(nothing)
+    """
+)
+
+
+@FULL
+@pytest.mark.parametrize("how", ["load", "worksteal", "loadscope"])
+@pytest.mark.parametrize("restarts", [(), ("--max-worker-restart=0",)], ids=["replaced", "for good"])
+def test_a_worker_dies_in_an_ordinary_test_before_the_benches(
+    suite: Suite, how: str, restarts: tuple[str, ...]
+) -> None:
+    suite.write(test_mixed=ORDINARY)
+    result = suite.run_apart("-n", "2", "--sandbox-concurrency=4", f"--dist={how}", *restarts)
+    text = printed(result)
+    assert "INTERNALERROR" not in text
+    assert result.ret == 1, text
+    outcomes = result.parseoutcomes()
+    assert outcomes["failed"] == 1
+    if not restarts:
+        assert outcomes == {"passed": 7, "failed": 1}
+        assert len([words for words in said(suite) if words[1] == "ordinary"]) == 6, "none of them ran twice"
+    assert suite.series() == {"fake:1@4/burst": 12, "fake:2@4/burst": 12}
+
+
+VIEWS = one(
+    """
+    from pytest_sandboxbench.load.lanes import Lane
+
+    if WORKER == "{dies}":
+        acquire, turns = Lane.timed, []
+
+        def timed(self, operation):
+            turns.append(operation)
+            if len(turns) > 4:
+                os._exit(9)
+            return acquire(self, operation)
+
+        Lane.timed = timed
+
+    @pytest.mark.sandbox_bench("write_file")
+    async def test_write(sandbox_bench):
+        await sandbox_bench.measure()
+
+    @pytest.mark.sandbox_bench("read_file")
+    async def test_read(sandbox_bench):
+        await sandbox_bench.measure()
+
+    async def test_then(sandbox_bench):
+        await sandbox_bench.measure(nothing)
+    """
+)
+
+
+@pytest.mark.parametrize("who", ["gw1", pytest.param("gw0", marks=FULL)])
+@pytest.mark.parametrize(
+    "restarts", [("--max-worker-restart=0",), pytest.param((), marks=FULL)], ids=["for good", "replaced"]
+)
+def test_the_other_views_of_a_block_that_was_cut_fail_with_its_cause(
+    suite: Suite, who: str, restarts: tuple[str, ...]
+) -> None:
+    suite.write(test_views=VIEWS.format(dies=who))
+    result = suite.run_apart(
+        "-n", "2", "--sandbox-concurrency=4", "--sandbox-samples=10", state(suite), "-v", *restarts
+    )
+    text = printed(result)
+    assert "INTERNALERROR" not in text
+    assert result.ret == 1, text
+    assert result.parseoutcomes() == {"passed": 1, "failed": 2}
+    assert re.search(rf"files@4 was cut short: {who} ended \(exit 9\) while it drove lanes;", text)
+    series = suite.series()
+    assert series["fake:then@4/burst"] == 40
+    assert 0 < series["fake:write_file@4/burst"] < 40
+    assert [block["id"] for block in suite.header()["blocks"]] == ["files@4", "test_views::test_then@4"]
+    suite.assert_nothing_left()
+
+
+# -- the end before its time
+
+
+LONG = """
+    async def test_first(sandbox_bench):
+        async def act(sandbox):
+            pass
+        await sandbox_bench.measure(act)
+
+    async def test_long(sandbox_bench):
+        async def act(sandbox):
+            await sandbox.exec(["true"])
+            with open("acts", "a") as file:
+                file.write("x")
+        await sandbox_bench.measure(act)
+
+    async def test_never(sandbox_bench):
+        raise AssertionError("it was run")
+"""
+
+
+def started(suite: Suite, *arguments: str) -> subprocess.Popen[str]:
+    """A run in the middle of its second bench."""
+    suite.write(test_long=LONG)
+    slow = ("--sandbox-samples=500", "--sandbox-option=fake.create=0.02", "--sandbox-concurrency=4")
+    command = suite.command(*suite.usual, *slow, "-n", "2", *arguments)
+    process = subprocess.Popen(command, cwd=suite.path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    acts = suite.path / "acts"
+    ends = time.monotonic() + 80
+    while not acts.exists() or acts.stat().st_size < 40:
+        assert process.poll() is None, process.communicate()[0]
+        assert time.monotonic() < ends
+        time.sleep(0.02)
+    return process
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=FULL)])
+def test_an_interrupt_shows_what_was_measured_until_then(suite: Suite, number: signal.Signals) -> None:
+    process = started(suite)
+    process.send_signal(number)
+    text, _ = process.communicate(timeout=40)
+    assert process.returncode == (2 if number == signal.SIGINT else 143), text
+    assert "INTERNALERROR" not in text
+    assert "it was run" not in text
+    assert re.search(r"^long @4/burst$", text, re.MULTILINE), text
+    assert re.search(r"^first @4/burst$", text, re.MULTILINE), text
+    assert suite.series()["fake:long@4/burst"] >= 36
+    suite.assert_nothing_left()
+
+
+@FULL
+def test_workers_end_with_their_controller_and_destroy_what_they_made(suite: Suite) -> None:
+    process = started(suite)
+    workers = {pid: proc.start_time(pid) for pid in proc.children(process.pid)}
+    assert len(workers) == 2
+    process.kill()
+    process.communicate()
+    ends = time.monotonic() + 20
+    while alive := [pid for pid, began in workers.items() if proc.start_time(pid) == began]:
+        assert time.monotonic() < ends, f"workers {alive} live on"
+        time.sleep(0.05)
+    suite.assert_nothing_left()
+    assert suite.series()["fake:long@4/burst"] >= 36
+
+
+@FULL
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_worker_that_is_interrupted_ends_the_run(suite: Suite, rank: int) -> None:
+    """As pytest-xdist has it: a worker's Ctrl-C is everybody's."""
+    process = started(suite)
+    os.kill(sorted(proc.children(process.pid))[rank], signal.SIGINT)
+    text, _ = process.communicate(timeout=60)
+    assert process.returncode == 2, text
+    assert "INTERNALERROR" not in text
+    suite.assert_nothing_left()
+
+
+def test_a_worker_that_blocks_its_event_loop_is_bounded_by_the_deadline(suite: Suite) -> None:
+    """The block's own supervision ends it; the gang has nothing to do, and all rounds are there."""
+    suite.write(
+        test_blocks=one(
+            """
+            import time
+
+            async def test_blocks(sandbox_bench):
+                acts = 0
+
+                async def act(sandbox):
+                    nonlocal acts
+                    acts += 1
+                    if WORKER == "gw1" and acts == 2:
+                        time.sleep(30)
+                await sandbox_bench.measure(act)
+            """
+        )
+    )
+    began = time.monotonic()
+    result = suite.run_apart("-n", "2", "--sandbox-concurrency=2", "--sandbox-timeout=1")
+    text = printed(result)
+    assert time.monotonic() - began < 30
+    assert result.parseoutcomes() == {"failed": 1}, text
+    assert suite.series() == {"fake:blocks@2/burst": 6}
+    assert "1 timeout of 6" in text
+    suite.assert_nothing_left()
+
+
+def test_no_worker_is_left(suite: Suite) -> None:
+    """What nobody came to is said, and is no success."""
+    suite.write(test_two=DEADLY.format(dies="gw0", where="inside"))
+    result = suite.run_apart("-n", "1", "--max-worker-restart=0", state(suite))
+    text = printed(result)
+    assert "INTERNALERROR" not in text
+    assert result.ret == 1, text
+    assert "2 benches were not run: no worker was left for them" in text
+    assert Path(suite.folder).is_dir()
+    suite.assert_nothing_left()
