@@ -163,7 +163,9 @@ class _Results:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        if (benches := self._config.stash.get(SESSION, None)) is not None:
+        benches = self._config.stash.get(SESSION, None)
+        # A worker has a terminal too, which nobody sees.
+        if benches is not None and not hasattr(self._config, "workerinput"):
             from .report.terminal import write_summary
 
             write_summary(terminalreporter, benches)

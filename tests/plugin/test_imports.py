@@ -17,6 +17,15 @@ def pytest_unconfigure(config):
             json.dump(sorted(sys.modules), file)
 """
 
+DUMP_OF_WORKER = """
+import json, sys
+
+def pytest_unconfigure(config):
+    if hasattr(config, "workerinput"):
+        with open("modules.json", "w") as file:
+            json.dump(sorted(sys.modules), file)
+"""
+
 # Our own; what the standard library has ready in any run of pytest is not counted.
 ALLOWED = {
     "pytest_sandboxbench",
@@ -82,3 +91,30 @@ def test_a_bench_loads_no_other_provider(suite: Suite) -> None:
         others | (more & {"e2b", "httpx", "numpy", "scipy", "pygal", "docker", "pytest_sandboxbench.providers.null"})
         == set()
     )
+
+
+HEAVY = ("e2b", "httpx", "docker", "grpc", "numpy", "scipy", "pandas", "matplotlib", "pygal", "statistics")
+OF_THE_CONTROLLER = (
+    "pytest_sandboxbench.stats",
+    "pytest_sandboxbench.report",
+    "pytest_sandboxbench.baseline.entry",
+    "pytest_sandboxbench.baseline.saved",
+)
+
+
+def below(modules: set[str], roots: tuple[str, ...]) -> set[str]:
+    return {name for name in modules if any(name == root or name.startswith(f"{root}.") for root in roots)}
+
+
+def test_a_worker_loads_no_statistics_no_report_and_no_baseline(suite: Suite) -> None:
+    suite.pytester.makeconftest(DUMP_OF_WORKER)
+    suite.write(test_plain="def test_plain(): pass")
+    without = loaded(suite, "-p", "no:sandboxbench", "-n", "1", "test_plain.py")
+    suite.one_bench()
+    saved = (*suite.usual, "--benchmark-autosave", "-n", "1", "test_one.py")
+    loaded(suite, *saved)
+    more = loaded(suite, *saved, "--benchmark-compare") - without
+    assert "pytest_sandboxbench.providers.fake" in more
+    assert below(more, HEAVY) == set()
+    # It takes secrets out of what a worker reports, and needs nothing else of that folder.
+    assert below(more, OF_THE_CONTROLLER) == {"pytest_sandboxbench.report", "pytest_sandboxbench.report.clean"}
