@@ -15,6 +15,7 @@ from ..records.generator import Generator, of_several_lanes
 from ..records.series import Series, SeriesTable, asked_rows, row_of_key
 from ..stats import GENERATOR_BOUND, Summary, median, summarise
 from .limiter import limiter_note, rejections
+from .phases import phases
 from .text import clip, columns, duration, harmless, number, unit_of, wrap
 
 __all__ = ["Line", "Row", "build", "describe_row", "notes", "render", "row_of", "summary_of"]
@@ -209,7 +210,7 @@ _COLUMNS: tuple[_Column, ...] = (
 )
 
 
-_OF_REJECTIONS = frozenset({"n", "median", "range", "p95", "p99", "mean", "sd"})
+_OF_PARTS = frozenset({"n", "median", "range", "p95", "p99", "mean", "sd"})
 
 
 def render(groups: Sequence[Sequence[Row]], header: Mapping[str, Any], width: int) -> list[Line]:
@@ -219,7 +220,8 @@ def render(groups: Sequence[Sequence[Row]], header: Mapping[str, Any], width: in
         return []
     names = {id(row): harmless(name) for group in groups for row, name in zip(group, _names(group), strict=True)}
     cells = {id(row): [column.cell(row, _unit(row)[1]) for column in _COLUMNS] for row in rows}
-    away = {id(row): _rejected(row) for row in rows}
+    keys = {row_of_key(row.key) for row in rows}
+    away = {id(row): {**_parts(row, phases(row.series, keys)), **_parts(row, rejections(row.series))} for row in rows}
     every = [*cells.values(), *(values for told in away.values() for values in told.values())]
     lesser = [len(outcome) + 4 for told in away.values() for outcome in told]
     first = max(len("operation"), *(columns(name) + 2 for name in names.values()), *lesser)
@@ -240,19 +242,19 @@ def render(groups: Sequence[Sequence[Row]], header: Mapping[str, Any], width: in
             bad = row.summary.failures > 0 or not row.summary.n or row.summary.generator_bound
             kind = "bad" if bad else "floor" if row.floor else "row"
             lines.append(line(kind, f"  {names[id(row)]}", (cells[id(row)][i] for i in shown)))
-            for outcome, values in away[id(row)].items():
-                lines.append(line("row", f"    {outcome}", (values[i] for i in shown)))
+            for part, values in away[id(row)].items():
+                lines.append(line("row", f"    {harmless(part)}", (values[i] for i in shown)))
             lines += [Line(text, "bad") for text in _troubles(row, width)]
     return lines
 
 
-def _rejected(row: Row) -> dict[str, list[str]]:
-    """Rejections by their reason, with a latency of their own: how fast somebody is told no."""
+def _parts(row: Row, summaries: Mapping[str, Summary]) -> dict[str, list[str]]:
+    """Cells of the lines below a row: its phases; its rejections by reason, which have a latency of their own."""
     found = {}
-    for outcome, summary in rejections(row.series).items():
+    for name, summary in summaries.items():
         told = Row(row.series, summary, False)
         size = _unit(told)[1]
-        found[outcome] = [column.cell(told, size) if column.title in _OF_REJECTIONS else "" for column in _COLUMNS]
+        found[name] = [column.cell(told, size) if column.title in _OF_PARTS else "" for column in _COLUMNS]
     return found
 
 
