@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 from ..clock import NS_PER_S, now_ns
 from ..errors import ExecFailed, NotReady, UsageError
 from ..model import Sample, SandboxRef, SandboxSpec, SeriesKey
+from ..providers.queued import queueing
+from ..records.generator import SPAWN_QUEUE
 from ..records.schema import parse_key
 from .admission import TurnedAway
 from .deadlines import Pulse, describe, outcome
@@ -44,6 +46,7 @@ class Span:
         self._running: tuple[str, int] | None = None
         self.sandbox = ""
         self.path = "cold"
+        self.spawns: list[int] = []
 
     def reported(self, phases: Mapping[str, tuple[int, int]]) -> None:
         """Add phases that the provider reports. They never stand in for one of ours, nor become a sample.
@@ -174,7 +177,8 @@ class Lane:
         if self._sandbox is not None:
             span.sandbox, span.path = self._sandbox.id, self._sandbox.path
         try:
-            yield span
+            with queueing() as span.spawns:
+                yield span
         except BaseException as error:
             self._close(span, now_ns(), error)
             raise
@@ -249,6 +253,9 @@ class Lane:
     def _close(self, span: Span, ended: int, error: BaseException | None) -> None:
         self._open = None
         span.end_phase(ended, failed=error is not None)
+        if span.spawns and (self._level > 1 or self._shape != "burst"):
+            # Of several calls, one after another: how long all of them waited.
+            span.phases.setdefault(SPAWN_QUEUE, (span.started_ns, span.started_ns + sum(span.spawns)))
         if self._over:  # an abandoned call came back after all: its sample was written when it was given up
             return
         key = self._key(span.operation, span.variants)

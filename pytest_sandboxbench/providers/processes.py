@@ -17,8 +17,10 @@ from collections.abc import AsyncGenerator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
+from ..clock import now_ns
 from ..model import Output
 from .one_process import Command, Ended, Wake, supervise, wait_for
+from .queued import was_queued
 
 __all__ = ["MAX_THREADS", "Processes"]
 
@@ -64,8 +66,15 @@ class Processes:
         """
         wake = Wake()
         loop = asyncio.get_running_loop()
+        asked, began = now_ns(), 0
+
+        def begin(wake: Wake) -> T:
+            nonlocal began
+            began = now_ns()
+            return work(wake)
+
         try:
-            future = loop.run_in_executor(self._pool, work, wake)
+            future = loop.run_in_executor(self._pool, begin, wake)
         except BaseException:
             wake.close()
             raise
@@ -79,6 +88,8 @@ class Processes:
             raise
         finally:
             wake.close()
+            if began:
+                was_queued(asked, began)
 
     async def run(self, command: Command, *, deadline_s: float) -> Ended:
         """Run a command to its end. A binary that is not there is exit code 127, one that may not be run 126.
