@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 
 from .load.barrier import ALONE, Aborted
 from .load.coordinator import Bench
+from .load.deadlines import describe
 from .load.gang_worker import worker_hooks
 from .load.operations import OPERATIONS, Scenario, shown_operations
 from .markers import read
 from .naming import block_id, is_coroutine, measures, shape, variants
-from .records.series import Series
+from .records.schema import Row
+from .records.series import Series, SeriesTable
 from .stash import SERIES
 
 if TYPE_CHECKING:
@@ -39,7 +42,7 @@ class Blocks:
     def __init__(self, session: BenchSession) -> None:
         self._session = session
         self._members: dict[str, list[pytest.Item]] = {}
-        self._measured: dict[str, list[str]] = {}
+        self._measured: dict[str, list[Series]] = {}
         self._cut: dict[str, str] = {}
         self._owners: dict[tuple[Any, ...], str] = {}
 
@@ -70,11 +73,9 @@ class Blocks:
         lacking = measuring.lacks(provider, scenario)
         if lacking:
             pytest.skip(f"{provider} {lacking}")
-        if id_ not in self._measured:
+        if id_ not in self._measured or self._part is not None:
             await self._run(node, id_, lanes, scenario)
-        results = self._session.results
-        found = [series for key in self._measured[id_] if (series := results.get(key)) is not None]
-        found = [s for s in found if s.key.provider == provider and s.key.operation in operations]
+        found = [s for s in self._measured[id_] if s.key.provider == provider and s.key.operation in operations]
         node.stash[SERIES] = [str(series.key) for series in found]
         if id_ in self._cut:
             pytest.fail(f"{id_} was cut short: {self._cut[id_]}; the records hold the rounds until then", pytrace=False)
@@ -101,41 +102,66 @@ class Blocks:
             # A scenario of somebody's own is shown as a whole.
             operations = shown_operations(mark.operation or "") or scenario.operations
             asked.setdefault(provider_name(member), []).extend(operations)
+        if self._part is not None:
+            await self._run_together(self._part, block, asked)
+            return
+        try:
+            await measuring.run(block, asked)
+        except BaseException as error:
+            self._cut[id_] = describe(error)
+            raise
+        finally:
+            keys = self._session.absorb(measuring.last_block)
+            self._measured[id_] = [series for key in keys if (series := self._session.results.get(key)) is not None]
+            self._session.news.tell()
+
+    @property
+    def _part(self) -> Member | None:
         hooks = worker_hooks(self._session.config)
-        part = None if hooks is None else hooks.member
-        if part is None:
-            try:
-                await measuring.run(block, asked)
-            finally:
-                self._measured[id_] = self._session.absorb(measuring.last_block)
-                self._session.news.tell()
-        else:
-            await self._run_together(part, block, asked)
+        return None if hooks is None else hooks.member
 
     async def _run_together(self, part: Member, block: Block, asked: Mapping[str, Sequence[str]]) -> None:
-        """As one of a gang. Rank 0 has all samples in the end, the others their own."""
-        measuring = self._session.measuring
-        assert measuring is not None
-        rows = b""
+        """As one of a gang. Rank 0 has all samples in the end, the others their own.
+
+        Whether the block was measured before only the controller knows: this process may have had no part in it, or not
+        have led it.
+        """
+        plan: Mapping[str, Any] = {}
+        why = ""
         try:
             plan = await part.begin(_plan_of(block))
-            if part.known is not None:
-                rows, why = part.known
-                if why:
-                    self._cut[block.id] = why
-            else:
-                block = await measuring.follow(block, plan)
-                try:
-                    await measuring.run(block, asked, ALONE if part.size == 1 else part)
-                finally:
-                    rows = measuring.last_block
-                    self._measured[block.id] = []  # so that nothing runs it once more, whatever comes now
-                    self._session.news.tell()
         except Aborted as error:
-            self._cut[block.id] = str(error)
-        if part.known is None:
-            rows += await part.end(self._cut.get(block.id, ""))
-        self._measured[block.id] = self._session.absorb(rows)
+            why = str(error)
+        if why:  # nothing of it was measured: the next of its views may have more luck
+            pytest.fail(f"{block.id} was not measured: {why}", pytrace=False)
+        if part.known is not None:
+            rows, why = part.known
+            if part.rank == 0:
+                self._measured[block.id] = _series(rows)
+            self._measured.setdefault(block.id, [])
+        else:
+            rows, why = await self._drive(part, block, plan, asked)
+            self._measured[block.id] = _series(rows)
+        if why:
+            self._cut[block.id] = why
+
+    async def _drive(
+        self, part: Member, block: Block, plan: Mapping[str, Any], asked: Mapping[str, Sequence[str]]
+    ) -> tuple[bytes, str]:
+        """Measure a share of the block's lanes: what came of it, and why it was cut short, if it was."""
+        measuring = self._session.measuring
+        assert measuring is not None
+        rows, why = b"", ""
+        try:
+            block = await measuring.follow(block, plan)
+            try:
+                await measuring.run(block, asked, ALONE if part.size == 1 else part)
+            finally:
+                rows = measuring.last_block
+                self._session.news.tell()
+        except Aborted as error:
+            why = str(error)
+        return rows + await part.end(why), why
 
     def _claim(self, node: pytest.Item, id_: str, lanes: int, scenario: Scenario) -> None:
         """No two benches of somebody's own give one series: their samples would be mixed."""
@@ -149,6 +175,13 @@ class Blocks:
                     f'@pytest.mark.sandbox_bench("another_{operation}")',
                     pytrace=False,
                 )
+
+
+def _series(rows: bytes) -> list[Series]:
+    table = SeriesTable()
+    for row in msgspec.json.Decoder(Row).decode_lines(rows):
+        table.add(row)
+    return list(table)
 
 
 def _plan_of(block: Block) -> dict[str, Any]:

@@ -92,6 +92,7 @@ class Coordinator:
         self._next = 0
         self._workers: dict[str, _Worker] = {}
         self._running: _Running | None = None
+        self._over_ns = 0
         self._blocks: dict[str, _Measured] = {}
         self._stop = ""
         self._silent: dict[str, str] = {}
@@ -140,18 +141,23 @@ class Coordinator:
         return bool(self._stop)
 
     def watch(self) -> None:
-        """Kill members that have been silent for too long while others wait; to be called every now and then."""
+        """Kill those that have been silent for too long while others wait; to be called every now and then."""
         with self._lock:
-            running = self._running
-            if running is None or running.waiting_since_ns is None:
+            running, latest = self._running, now_ns() - int(self._silence_s * NS_PER_S)
+            if running is None:
+                # Whoever has come to a bench has nothing to do but to come to the next.
+                since: int | None = self._over_ns
+                waits = [name for name, worker in self._workers.items() if worker.state == "at"]
+                awaited = [name for name, worker in self._workers.items() if worker.at and worker.state != "at"]
+            else:
+                since = running.waiting_since_ns
+                waits = [name for name in running.members if self._waits(name)]
+                awaited = [name for name in running.members if name not in running.left and name not in waits]
+            if since is None or since > latest or (running is None and not waits):
                 return
-            latest = now_ns() - int(self._silence_s * NS_PER_S)
-            if running.waiting_since_ns > latest:
-                return
-            waits = [name for name in running.members if self._waits(name)]
-            for name in running.members:
+            for name in awaited:
                 worker = self._workers.get(name)
-                if worker is None or name in running.left or self._waits(name) or worker.heard_ns > latest:
+                if worker is None or worker.heard_ns > latest:
                     continue
                 self._silent[name] = (
                     f"gave no sign of life for {self._silence_s:g} s while {', '.join(waits[:3]) or 'others'} waited, "
@@ -250,6 +256,7 @@ class Coordinator:
             return
         running.left.add(name)
         why = f"{name} left before the end" + (f": {failure}" if failure else "")
+        self._cut(running, why)
         if any(self._state(member) in ("begin", "ready", "done") for member in running.members):
             self._abort(running, why)
         if running.waiting_since_ns is None:
@@ -281,7 +288,7 @@ class Coordinator:
             return
         present = [name for name in running.members if name not in running.left]
         if not present:
-            self._running = None
+            self._running, self._over_ns = None, now_ns()
             self._forget(running.bench.block)
             self._grant()
             return
@@ -315,11 +322,15 @@ class Coordinator:
 
     def _abort(self, running: _Running, why: str) -> None:
         running.why = running.why or why
-        block = self._blocks.get(running.bench.block)
-        if block is not None and not block.complete:
-            block.why = block.why or running.why
+        self._cut(running, running.why)
         waiting = [n for n in running.members if self._state(n) in ("begin", "ready", "done")]
         self._answer(running, waiting, ("abort", running.why))
+
+    def _cut(self, running: _Running, why: str) -> None:
+        """Its other views shall know, unless all of it was measured."""
+        block = self._blocks.get(running.bench.block)
+        if block is not None and not block.complete:
+            block.why = block.why or why
 
     def _forget(self, block: str) -> None:
         """The rows of a block that has no view left."""

@@ -30,6 +30,9 @@ CHANNEL = "sandboxbench_channel"
 
 _LOOKS_S = 0.5
 
+_AT_ONCE = 16_384
+"""Bytes. More than this may not fit into the pipe to a worker that is stopped, and nobody else shall wait for that."""
+
 
 class Heard:
     """What the workers said that is for the session: as it came, from threads that receive.
@@ -149,6 +152,14 @@ class ControllerHooks:
                 self._coordinator.hear(worker, subject, what)
 
     def _send(self, worker: str, answer: tuple[Any, ...]) -> None:
+        if any(isinstance(part, bytes) and len(part) > _AT_ONCE for part in answer):
+            threading.Thread(
+                target=self._send_now, args=(worker, answer), name="sandboxbench-rows", daemon=True
+            ).start()
+        else:
+            self._send_now(worker, answer)
+
+    def _send_now(self, worker: str, answer: tuple[Any, ...]) -> None:
         with suppress(OSError):  # it is gone, which xdist will say
             self._channels[worker].send(answer)
 
@@ -163,11 +174,14 @@ class ControllerHooks:
         if self._coordinator is None:
             return ""
         worker = node.gateway.id
-        how = self._coordinator.silent(worker) or _how(node)
+        silent = self._coordinator.silent(worker)
+        how = silent or _how(node)
         led = self._coordinator.lost(worker, how)
         if led:
             text = "what was measured until then is kept, and marked as cut short"
             self._heard.ends.append(f"worker {worker} {how} in {led}: {text}")
+        elif silent:
+            self._heard.ends.append(f"worker {worker} {silent.rstrip(',')}")
         return led
 
 

@@ -24,6 +24,8 @@ _COARSE_S = 0.002
 
 GONE = ("gone",)
 
+_BEGINNINGS = ("go", "skip", "stop", "gone")
+
 
 class Link:
     """Says something to the controller, and waits for what it answers: one question at a time."""
@@ -46,9 +48,12 @@ class Link:
             self._channel.send((self._worker, subject, what))
 
     def ask(self, subject: str, what: Any = None) -> tuple[Any, ...]:
-        """Blocks until there is an answer."""
+        """Blocks until there is an answer to how the next bench begins."""
         self.say(subject, what)
-        return self._answers.get()
+        while True:
+            answer = self._answers.get()
+            if answer[0] in _BEGINNINGS:  # what else comes was for a question that nobody waits for any more
+                return answer
 
     def compare_clocks(self, theirs: str) -> None:
         """Find out how far the controller's clock is ahead, where ``theirs`` is not the name of ours (Cristian)."""

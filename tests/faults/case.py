@@ -42,6 +42,9 @@ def mark(word, sandbox=""):
         marks.write(f"{word} {sandbox}\\n")
 
 
+mark(os.environ.get("PYTEST_XDIST_WORKER", "alone"), os.getpid())
+
+
 async def test_lives(sandbox_bench):
     """A sandbox that works, a bit longer than the others."""
     async def lives(sandbox):
@@ -260,6 +263,11 @@ class Case:
 
     def marks(self, word: str) -> int:
         return _count(self.root / "marks", word)
+
+    def worker(self, name: str) -> int:
+        """The process of a worker that has collected its tests."""
+        lines = (self.root / "marks").read_text(encoding="utf-8").splitlines()
+        return next(int(line.split()[1]) for line in lines if line.startswith(f"{name} "))
 
     def logged(self, words: str) -> int:
         return _count(self.log, words)

@@ -8,9 +8,7 @@ import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
-from urllib.parse import unquote
 
-from pytest_sandboxbench.model import Owner
 from pytest_sandboxbench.providers import proc
 
 from .case import SUBJECT, Case, Ended
@@ -27,37 +25,46 @@ def workers_of(process: subprocess.Popen[str]) -> list[int]:
     return sorted(proc.children(process.pid))
 
 
-def the_one_that_measures(case: Case) -> int:
-    (ledger,) = case.ledgers
-    owner = Owner.parse(unquote(ledger.stem))
-    assert owner is not None
-    return owner.pid
-
-
-def working_on_workers(case: Case) -> subprocess.Popen[str]:
-    process = case.start(*TWO, *LONG)
+def working_on_workers(case: Case, *arguments: str) -> subprocess.Popen[str]:
+    process = case.start(*TWO, *LONG, *arguments)
     case.wait_for_mark("lives", 9, process)
     return process
 
 
-def worker_is_killed(case: Case) -> Ended:
-    """Another one begins in its place, which measures nothing of it again."""
-    process = working_on_workers(case)
-    os.kill(the_one_that_measures(case), signal.SIGKILL)
-    ended = case.end(process)
-    assert "replacing crashed worker" in ended.text, ended.text
-    assert "left by run" in ended.text, f"it does not say what it destroyed: {ended.text}"
-    return ended
+def killed(name: str, *arguments: str) -> Callable[[Case], Ended]:
+    """The other one ends its part, and goes on; who comes in its place measures nothing of the block again."""
+
+    def act(case: Case) -> Ended:
+        process = working_on_workers(case, *arguments)
+        os.kill(case.worker(name), signal.SIGKILL)
+        ended = case.end(process)
+        assert ("replacing crashed worker" in ended.text) is (not arguments), ended.text
+        assert f"{name} ended (signal 9)" in ended.text, f"it does not say how it ended: {ended.text}"
+        assert "left by run" in ended.text, f"it does not say what it destroyed: {ended.text}"
+        return ended
+
+    return act
 
 
-def worker_is_killed_for_good(case: Case) -> Ended:
-    """No other worker begins with what dead ones left: it is the controller's to destroy."""
-    process = case.start(*TWO, *LONG, "--max-worker-restart=0")
-    case.wait_for_mark("lives", 9, process)
-    os.kill(the_one_that_measures(case), signal.SIGKILL)
-    ended = case.end(process)
-    assert "left by run" in ended.text, f"it does not say what it destroyed: {ended.text}"
-    return ended
+def all_killed(case: Case) -> Ended:
+    process = working_on_workers(case, "--max-worker-restart=0")
+    for name in ("gw1", "gw0"):
+        os.kill(case.worker(name), signal.SIGKILL)
+    return case.end(process)
+
+
+def stopped(name: str) -> Callable[[Case], Ended]:
+    """It is silent for twice the deadline and 5 s more, is killed, and what it had made is destroyed."""
+
+    def act(case: Case) -> Ended:
+        process = working_on_workers(case, "--sandbox-timeout=3")
+        os.kill(case.worker(name), signal.SIGSTOP)
+        ended = case.end(process, within_s=11 + WORKERS_END_S)
+        assert f"{name} gave no sign of life for 11 s" in ended.text, ended.text
+        assert "left by run" in ended.text, f"it does not say what it destroyed: {ended.text}"
+        return ended
+
+    return act
 
 
 def interrupted_while_it_reaps(case: Case) -> Ended:
@@ -65,7 +72,7 @@ def interrupted_while_it_reaps(case: Case) -> Ended:
     case.configure({SUBJECT: {"at": "destroy", "what": "slow:3"}})
     process = case.start("-n", "1", *LONG, "--max-worker-restart=0")
     case.wait(lambda: case.logged("destroy fault") == 2, process, "slow destroy in each lane")
-    os.kill(the_one_that_measures(case), signal.SIGKILL)
+    os.kill(case.worker("gw0"), signal.SIGKILL)
     case.wait(lambda: case.logged("destroy fault") > 2, process, "destroy by the controller")
     process.send_signal(signal.SIGINT)
     ended = case.end(process, within_s=20)
@@ -146,14 +153,19 @@ def reap_beside_a_run(case: Case) -> Ended:
 
 
 FAULTS = (
-    Fault("-n 2: the worker is killed", worker_is_killed, 1),
-    Fault("-n 2: the worker is killed, for good", worker_is_killed_for_good, 1, fast=("fake",)),
+    Fault("-n 2: the leader is killed", killed("gw0"), 1),
+    Fault("-n 2: the leader is killed, for good", killed("gw0", "--max-worker-restart=0"), 1, fast=("fake",)),
+    Fault("-n 2: the follower is killed", killed("gw1"), 1),
+    Fault("-n 2: the follower is killed, for good", killed("gw1", "--max-worker-restart=0"), 1),
+    Fault("-n 2: both are killed, for good", all_killed, 1, says="left by run"),
+    Fault("-n 2: the leader is stopped", stopped("gw0"), 1),
+    Fault("-n 2: the follower is stopped", stopped("gw1"), 1),
     Fault("-n 1: Ctrl-C while the controller destroys", interrupted_while_it_reaps, 2, records=False),
     Fault("-n 1: records in a folder of one's own", workers_and_records, 0, says=f"  {SUBJECT}", fast=("null",)),
     Fault("-n 2: the controller is killed", controller_is_killed, -9),
-    Fault("-n 2: Ctrl-C, the controller only", only_the_controller(signal.SIGINT), 2),
-    Fault("-n 2: Ctrl-C at a terminal", everybody, 2),
-    Fault("-n 2: SIGTERM, the controller only", only_the_controller(signal.SIGTERM), 143),
+    Fault("-n 2: Ctrl-C, the controller only", only_the_controller(signal.SIGINT), 2, says=f"  {SUBJECT}"),
+    Fault("-n 2: Ctrl-C at a terminal", everybody, 2, says=f"  {SUBJECT}"),
+    Fault("-n 2: SIGTERM, the controller only", only_the_controller(signal.SIGTERM), 143, says=f"  {SUBJECT}"),
     Fault("two runs at once", two_runs, 0),
     Fault("reap beside a living run", reap_beside_a_run, 0),
 )

@@ -300,6 +300,164 @@ def test_a_worker_that_blocks_its_event_loop_is_bounded_by_the_deadline(suite: S
     suite.assert_nothing_left()
 
 
+ENDS_THE_BLOCK = one(
+    """
+    async def test_odd(sandbox_bench):
+        acts = 0
+
+        async def act(sandbox):
+            nonlocal acts
+            acts += 1
+            if WORKER == "{who}" and acts == 4:
+                {what}
+        await sandbox_bench.measure(act)
+
+    async def test_next(sandbox_bench):
+        await sandbox_bench.measure(nothing)
+    """
+)
+
+
+@FULL
+@pytest.mark.parametrize("who", ["gw0", "gw1"])
+@pytest.mark.parametrize("what", ["pytest.fail('odd')", "pytest.skip('odd')", "raise SystemExit(3)"])
+def test_an_act_that_raises_what_is_no_exception(suite: Suite, who: str, what: str) -> None:
+    suite.write(test_odd=ENDS_THE_BLOCK.replace("{who}", who).replace("{what}", what))
+    result = suite.run_apart("-n", "2", "--sandbox-concurrency=4")
+    text = printed(result)
+    assert "INTERNALERROR" not in text
+    assert "the controller is gone" not in text
+    assert result.parseoutcomes() == {"passed": 1, "failed": 1}, text
+    assert suite.series()["fake:next@4/burst"] == 12
+    suite.assert_nothing_left()
+
+
+STOPPED_APART = one(
+    """
+    import signal
+
+    with open(f"pid-{WORKER}", "w") as file:
+        print(os.getpid(), file=file)
+
+    @pytest.mark.parametrize("number", range(4))
+    async def test_alone(sandbox_bench, number):
+        if number == 1:
+            os.kill(int(open("pid-gw1").read()), signal.SIGSTOP)
+        await sandbox_bench.measure(nothing, operation=f"alone_{number}")
+    """
+)
+
+
+@FULL
+def test_one_that_has_no_part_in_a_bench_and_is_stopped_holds_nobody_up(suite: Suite) -> None:
+    suite.write(test_apart=STOPPED_APART)
+    result = suite.run_apart("-n", "2", "--sandbox-timeout=1")
+    text = printed(result)
+    assert result.parseoutcomes() == {"passed": 4}, text
+    assert "worker gw1 gave no sign of life for 7 s while gw0 waited, and was killed" in text
+    assert suite.series() == {f"fake:alone_{number}@1/burst": 3 for number in range(4)}
+
+
+STOPPED_AT_THE_END = one(
+    """
+    import signal
+    import threading
+
+    from pytest_sandboxbench.load.member import Link
+
+    question = Link.question
+
+    async def stop_or_be_late(self, subject, what=None):
+        if subject == "end" and WORKER == "gw0":
+            threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGSTOP)).start()
+        elif subject == "end":
+            time.sleep(1)
+        return await question(self, subject, what)
+
+    Link.question = stop_or_be_late
+
+    async def test_one(sandbox_bench):
+        await sandbox_bench.measure(nothing)
+
+    async def test_next(sandbox_bench):
+        await sandbox_bench.measure(nothing)
+    """
+)
+
+
+@FULL
+def test_one_that_is_stopped_before_it_reads_what_the_others_measured(suite: Suite) -> None:
+    """It is more than its pipe holds."""
+    suite.write(test_end=STOPPED_AT_THE_END)
+    many = ("--sandbox-concurrency=16", "--sandbox-samples=60")
+    result = suite.run_apart("-n", "2", "--max-worker-restart=0", "--sandbox-timeout=1", *many)
+    text = printed(result)
+    assert result.parseoutcomes() == {"passed": 1, "failed": 1}, text
+    assert (
+        "worker gw0 gave no sign of life for 7 s while others waited, and was killed, in test_end.py::test_one" in text
+    )
+    assert suite.series() == {"fake:one@16/burst": 960, "fake:next@16/burst": 960}
+
+
+SETUP_OF_A_VIEW = one(
+    """
+    @pytest.fixture
+    def picky():
+        if WORKER == "gw1":
+            raise RuntimeError("not on this one")
+
+    @pytest.mark.sandbox_bench("write_file")
+    async def test_write(picky, sandbox_bench):
+        await sandbox_bench.measure()
+
+    @pytest.mark.sandbox_bench("read_file")
+    async def test_read(sandbox_bench):
+        measured = await sandbox_bench.measure()
+        say("read", len(measured.latencies_s))
+    """
+)
+
+
+@FULL
+def test_a_view_that_cannot_begin_leaves_the_block_to_the_next(suite: Suite) -> None:
+    suite.write(test_views=SETUP_OF_A_VIEW)
+    result = suite.run_apart("-n", "2", "--sandbox-concurrency=4")
+    text = printed(result)
+    assert result.parseoutcomes() == {"passed": 1, "failed": 1}, text
+    assert "files@4 was not measured: gw1 left before the end: setup: " in text
+    assert suite.series() == {"fake:write_file@4/burst": 12, "fake:read_file@4/burst": 12}
+    assert ["gw0", "read", "12"] in said(suite)
+
+
+LED_BY_ANOTHER = one(
+    """
+    @pytest.mark.sandbox_bench("write_file")
+    async def test_write(sandbox_bench):
+        await sandbox_bench.measure()
+
+    async def test_deadly(sandbox_bench):
+        if WORKER == "gw0":
+            os._exit(9)
+        await sandbox_bench.measure(nothing)
+
+    @pytest.mark.sandbox_bench("read_file")
+    async def test_read(sandbox_bench):
+        measured = await sandbox_bench.measure()
+        say("read", len(measured.latencies_s))
+    """
+)
+
+
+@FULL
+def test_who_takes_over_knows_all_lanes_of_a_block_that_it_did_not_lead(suite: Suite) -> None:
+    suite.write(test_views=LED_BY_ANOTHER)
+    result = suite.run_apart("-n", "2", "--sandbox-concurrency=4", "--max-worker-restart=0")
+    text = printed(result)
+    assert result.parseoutcomes() == {"passed": 2, "failed": 1}, text
+    assert ["gw1", "read", "12"] in said(suite)
+    assert suite.series() == {"fake:write_file@4/burst": 12, "fake:read_file@4/burst": 12}
+
+
 def test_no_worker_is_left(suite: Suite) -> None:
     """What nobody came to is said, and is no success."""
     suite.write(test_two=DEADLY.format(dies="gw0", where="inside"))
