@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import resource
 import sys
 import time
 from pathlib import Path
@@ -30,14 +31,17 @@ def main() -> int:
             continue
         with TemporaryDirectory(prefix="sandboxbench-upstream-") as name:
             folder = Path(name)
-            started = time.monotonic()
+            started, cpu = time.monotonic(), _cpu_s()
             build(folder / "wheel", "--wheel")
             (wheel,) = (folder / "wheel").glob("*.whl")
             sides = prepare(suite, wheel, folder)
             prepared = time.monotonic()
-            found = compare(sides, [*suite.arguments, *(suite.slow if arguments.short else ())])
-            ended = time.monotonic()
-        print(f"{suite.name}: {found} ({prepared - started:.0f} s to prepare, {ended - prepared:.0f} s to run)")
+            found = compare(sides, [suite.tests, *(suite.slow if arguments.short else ())])
+            ended, cpu = time.monotonic(), _cpu_s() - cpu
+        times = f"{prepared - started:.0f} s to prepare, {ended - prepared:.0f} s to run, {cpu:.0f} s of CPU time"
+        print(f"{suite.name}: {found} ({times})", flush=True)
+        for test in found.failed_on_both:
+            print(f"  fails on both sides: {test}")
         if sides[0].left_out:
             print(f"  could not be installed, on neither side: {', '.join(sides[0].left_out)}")
         for test in found.flaky:
@@ -46,6 +50,11 @@ def main() -> int:
             print(f"  {found.problem.replace(chr(10), chr(10) + '  ')}")
             wrong = True
     return int(wrong)
+
+
+def _cpu_s() -> float:
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
 
 if __name__ == "__main__":

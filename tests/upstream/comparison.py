@@ -34,6 +34,11 @@ class Comparison:
             )
         return "\n".join(f"{test}: without the plugin {a}, with it {b}" for test, (a, b) in self.differing.items())
 
+    @property
+    def failed_on_both(self) -> list[str]:
+        failed = [test for test, outcome in self.without.outcomes.items() if "failed" in outcome]
+        return [test for test in failed if self.ours.outcomes.get(test) == self.without.outcomes[test]]
+
     def __str__(self) -> str:
         counts: dict[str, int] = {}
         for outcome in self.without.outcomes.values():

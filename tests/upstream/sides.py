@@ -69,7 +69,7 @@ class Side:
             outcomes.FILE: str(said),
         }
         done = subprocess.run(
-            [str(self.bin / "pytest"), "-p", "outcomes", "-p", "no:cacheprovider", *arguments],
+            [str(self.bin / "pytest"), "-p", "outcomes", "-p", "no:cacheprovider", *self.suite.options, *arguments],
             cwd=self.root,
             env=environment,
             stdin=subprocess.DEVNULL,

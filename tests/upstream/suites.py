@@ -12,12 +12,14 @@ __all__ = ["SUITES", "Suite"]
 class Suite:
     """``optional`` packages are left out where no index has them; the tests that want them skip, on both sides.
 
-    ``slow`` are arguments for pytest that leave out what costs more than it tells. ``environment`` may say ``{root}``:
-    the unpacked archive, in which the suite runs without its ``src``, so that the installed package is tested.
+    ``tests`` says which are all, ``options`` are given whichever tests run, ``slow`` leaves out what costs more than
+    it tells. ``environment`` may say ``{root}``: the unpacked archive, in which the suite runs without its ``src``, so
+    that the installed package is tested.
     """
 
     name: str
-    arguments: tuple[str, ...]
+    tests: str
+    options: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
     optional: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -27,14 +29,16 @@ class Suite:
 SUITES = (
     Suite(
         "pytest-xdist",
-        arguments=("testing",),
+        tests="testing",
         needs=("filelock",),
         slow=("--deselect=testing/test_looponfail.py",),
     ),
     Suite(
         "pytest-benchmark",
-        arguments=("tests",),
-        needs=("pytest-xdist", "freezegun", "nbmake", "setuptools"),
+        tests="tests",
+        # Its own without --nbmake: forty packages of Jupyter for one test.
+        options=("-o", "addopts=-ra --strict-markers --doctest-modules --doctest-glob=*.rst --tb=short"),
+        needs=("pytest-xdist", "freezegun", "setuptools"),
         optional=("aspectlib", "elasticsearch", "pygal", "pygaljs"),
         environment={"COLUMNS": "80", "PYTHONPATH": "{root}/tests"},
         slow=("--ignore=tests/test_calibration.py",),

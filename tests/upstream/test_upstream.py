@@ -25,6 +25,6 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("suite", SUITES, ids=lambda suite: suite.name)
 def test_a_suite_ends_as_without_the_plugin(suite: Suite, wheel: Path, tmp_path: Path) -> None:
-    found = compare(prepare(suite, wheel, tmp_path), [*suite.arguments, *suite.slow])
+    found = compare(prepare(suite, wheel, tmp_path), [suite.tests, *suite.slow])
     print(found)
     assert not found.problem, found.problem
