@@ -255,10 +255,9 @@ class Coordinator:
         if running is None or name not in running.members:
             return
         running.left.add(name)
-        why = f"{name} left before the end" + (f": {failure}" if failure else "")
-        self._cut(running, why)
-        if any(self._state(member) in ("begin", "ready", "done") for member in running.members):
-            self._abort(running, why)
+        block = self._blocks.get(running.bench.block)
+        if block is None or not block.complete:
+            self._abort(running, f"{name} left before the end" + (f": {failure}" if failure else ""))
         if running.waiting_since_ns is None:
             running.waiting_since_ns = now_ns()
         self._step()
@@ -322,15 +321,11 @@ class Coordinator:
 
     def _abort(self, running: _Running, why: str) -> None:
         running.why = running.why or why
-        self._cut(running, running.why)
-        waiting = [n for n in running.members if self._state(n) in ("begin", "ready", "done")]
-        self._answer(running, waiting, ("abort", running.why))
-
-    def _cut(self, running: _Running, why: str) -> None:
-        """Its other views shall know, unless all of it was measured."""
         block = self._blocks.get(running.bench.block)
         if block is not None and not block.complete:
-            block.why = block.why or why
+            block.why = block.why or running.why
+        waiting = [n for n in running.members if self._state(n) in ("begin", "ready", "done")]
+        self._answer(running, waiting, ("abort", running.why))
 
     def _forget(self, block: str) -> None:
         """The rows of a block that has no view left."""

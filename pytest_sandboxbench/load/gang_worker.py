@@ -87,10 +87,18 @@ class _Followers:
         from _pytest.runner import runtestprotocol
 
         reports = runtestprotocol(item, nextitem=nextitem, log=False)
-        failed = next((report for report in reports if report.failed), None)
-        if failed is not None:
-            self._hooks.failure = f"{failed.when}: {failed.longreprtext[-600:]}"
+        self._hooks.failure = next((_why(report) for report in reports if not report.passed), "")
         return True
+
+
+def _why(report: pytest.TestReport) -> str:
+    """Why it failed or was skipped, in a line where that is possible."""
+    crash = getattr(report.longrepr, "reprcrash", None)
+    if isinstance(report.longrepr, tuple):
+        text = report.longrepr[2]
+    else:
+        text = report.longreprtext if crash is None else f"{crash.message} ({crash.path}:{crash.lineno})"
+    return f"{report.when}: {text[-600:]}"
 
 
 def _tear_down(item: pytest.Item, nextitem: pytest.Item | None) -> None:

@@ -56,12 +56,13 @@ def test_all_lanes_start_at_one_instant(suite: Suite, number: int) -> None:
     assert f" {number}/{number}" in row
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("stopped", "restarts"),
     [
         pytest.param("gw3", (), id="follower"),
-        pytest.param("gw0", (), id="leader", marks=pytest.mark.full),
-        pytest.param("gw3", ("--max-worker-restart=0",), id="for-good", marks=pytest.mark.full),
+        pytest.param("gw0", (), id="leader"),
+        pytest.param("gw3", ("--max-worker-restart=0",), id="for-good"),
     ],
 )
 def test_one_that_never_arrives(suite: Suite, stopped: str, restarts: tuple[str, ...]) -> None:

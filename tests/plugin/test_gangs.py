@@ -90,14 +90,13 @@ def test_one_dot_one_report_and_one_case_for_each_bench_and_level(suite: Suite) 
         pytest.param(("-p", "no:xdist"), id="no:xdist"),
         pytest.param(("-n", "0"), id="n0"),
         pytest.param(("-n", "1"), id="n1", marks=FULL),
-        pytest.param(("-n", "3"), id="n3"),
+        pytest.param(("-n", "3"), id="n3", marks=FULL),
         pytest.param(("-n", "8", "--maxprocesses=2"), id="maxprocesses", marks=FULL),
         pytest.param(("-d", "--tx", "2*popen"), id="tx", marks=FULL),
         *(
             pytest.param(("-n", "2", f"--dist={how}"), id=how, marks=FULL)
-            for how in ("load", "loadscope", "loadfile", "loadgroup", "worksteal", "no")
+            for how in ("load", "loadscope", "loadfile", "loadgroup", "worksteal", "each", "no")
         ),
-        pytest.param(("-n", "2", "--dist=each"), id="each"),
     ],
 )
 def test_the_series_are_the_same_whoever_drives_the_lanes(suite: Suite, arguments: tuple[str, ...]) -> None:
@@ -421,6 +420,7 @@ def test_all_stop_at_the_same_round_when_the_time_is_over(suite: Suite) -> None:
         assert all(lanes == {0, 1, 2, 3} for lanes in of_series.values())
 
 
+@FULL
 def test_an_error_of_a_collection_is_told_once(suite: Suite) -> None:
     suite.write(test_wrong="import no_such_module\n", test_three=THREE)
     result = suite.run("-n", "2")
