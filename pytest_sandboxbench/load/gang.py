@@ -178,8 +178,7 @@ class ControllerHooks:
         how = silent or _how(node)
         led = self._coordinator.lost(worker, how)
         if led:
-            text = "what was measured until then is kept, and marked as cut short"
-            self._heard.ends.append(f"worker {worker} {how} in {led}: {text}")
+            self._heard.ends.append(f"worker {worker} {how} in {led}: what was measured until then is kept")
         elif silent:
             self._heard.ends.append(f"worker {worker} {silent.rstrip(',')}")
         return led

@@ -188,7 +188,8 @@ class _Gangs:
         if ordinary is not None and ordinary in self._inner.nodes:
             crashed = self._inner.remove_node(ordinary)
             self._end_ordinary()
-        return crashed or self._lost(node) or None
+        led = self._lost(node)  # in any case: whoever is left waits for it no more
+        return crashed or led or None
 
     # -- phases
 
