@@ -25,7 +25,7 @@ _PROVIDERS = ("null", "bubblewrap")
 
 
 def measure(*, quick: bool = False) -> list[Row]:
-    levels, rounds, turns = ((1, 8), 3, 2) if quick else (_LEVELS, 15, 8)
+    levels, rounds, turns = ((1, 8), 3, 2) if quick else (_LEVELS, 10, 6)
     draw = random.Random(0)
     rows: list[Row] = []
     with TemporaryDirectory(prefix="sandboxbench-perf-") as name:

@@ -26,7 +26,7 @@ from .table import Row, show, shuffled
 __all__ = ["measure"]
 
 # level: pairs, and rounds in each
-_PLAN: Mapping[int, tuple[int, int]] = {1: (12, 30), 16: (12, 10), 50: (12, 6), 100: (12, 5)}
+_PLAN: Mapping[int, tuple[int, int]] = {1: (8, 30), 16: (8, 8), 50: (8, 5), 100: (8, 5)}
 _QUICK: Mapping[int, tuple[int, int]] = {1: (2, 3), 4: (2, 3)}
 
 
