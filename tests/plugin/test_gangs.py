@@ -427,7 +427,7 @@ def test_an_error_of_a_collection_is_told_once(suite: Suite) -> None:
     text = printed(result)
     assert "INTERNALERROR" not in text
     assert text.count("ModuleNotFoundError: No module named 'no_such_module'") == 1
-    assert result.ret == 2
+    assert result.ret == 1, "pytest-xdist runs the others all the same"
 
 
 def records(suite: Suite) -> Path:
