@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ..model import SeriesKey
 from ..records.busy import busy_shares, cpus_usable
+from ..records.rejections import QUEUE
 from ..records.series import asked_rows, row_of_key
 from ..stats import Interval, median
 from ..stats.scaling import Finding, Level, examine
+from .limiter import limiter
 from .table import Row
 
 __all__ = ["Ladder", "ladders"]
+
+
+_OUR_WAIT = re.compile(rf"{QUEUE}(?:_\d+)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +52,13 @@ def ladders(groups: Sequence[Sequence[Row]], header: Mapping[str, Any]) -> list[
                 found.setdefault(act, {}).setdefault((row.key.provider, row.key.variants), []).append(row)
             if row.floor and row.summary.n:
                 floors.setdefault((act, row.key.level), row)
-    busy, cpus = busy_shares(header), cpus_usable(header)
+    busy = busy_shares(header)
     out = []
     for act, providers in found.items():
         if len({row.key.level for rows in providers.values() for row in rows}) < 2:
             continue
         made = [
-            _ladder(rows, {r.key.level: floors.get((act, r.key.level)) for r in rows}, busy, cpus)
+            _ladder(rows, {r.key.level: floors.get((act, r.key.level)) for r in rows}, busy, header)
             for rows in providers.values()
         ]
         out.append(sorted(made, key=lambda ladder: ladder.floor))
@@ -60,17 +66,21 @@ def ladders(groups: Sequence[Sequence[Row]], header: Mapping[str, Any]) -> list[
 
 
 def _ladder(
-    rows: Sequence[Row], floors: Mapping[int, Row | None], busy: Mapping[SeriesKey, float], cpus: int | None
+    rows: Sequence[Row],
+    floors: Mapping[int, Row | None],
+    busy: Mapping[SeriesKey, float],
+    header: Mapping[str, Any],
 ) -> Ladder:
     ordered = sorted(rows, key=lambda row: row.key.level)
     measured = [row for row in ordered if row.summary.n]
     ends = [measured[0], measured[-1]][: len(measured)] if measured else []
-    levels = [_level(row, floors[row.key.level], busy.get(row_of_key(row.key)), cpus) for row in ends]
+    levels = [_level(row, floors[row.key.level], busy.get(row_of_key(row.key)), header) for row in ends]
     return Ladder(tuple(ordered), examine(levels) if levels else None)
 
 
-def _level(row: Row, floor: Row | None, busy: float | None, cpus: int | None) -> Level:
+def _level(row: Row, floor: Row | None, busy: float | None, header: Mapping[str, Any]) -> Level:
     summary = row.summary
+    held = _held(row, header)
     compared = floor if floor is not None and not row.floor else None
     return Level(
         lanes=row.key.level,
@@ -82,13 +92,27 @@ def _level(row: Row, floor: Row | None, busy: float | None, cpus: int | None) ->
             summary.units,
         ),
         throughput=_throughput(row),
-        phases={name: median(sorted(durations)) for name, durations in row.series.phases.items()},
+        phases={
+            name: median(sorted(durations))
+            for name, durations in row.series.phases.items()
+            # Elsewhere a phase of this name is the provider's own.
+            if held is None or not _OUR_WAIT.fullmatch(name)
+        },
         floor=compared.summary.median if compared else None,
         floor_throughput=_throughput(compared) if compared else None,
         busy=busy,
-        cpus=cpus,
+        cpus=cpus_usable(header),
         lag=summary.lag,
+        held=held,
     )
+
+
+def _held(row: Row, header: Mapping[str, Any]) -> float | None:
+    """How much lower the median would be without the waits for our own limits; None where these had no part in it."""
+    told = limiter(row.series, header)
+    if told is None or told["median_without_wait_ns"] is None or row.summary.median is None:
+        return None
+    return row.summary.median - float(told["median_without_wait_ns"])
 
 
 def _throughput(row: Row) -> float | None:

@@ -15,7 +15,7 @@ from typing import Literal
 from pytest_sandboxbench.stats.digits import number
 from pytest_sandboxbench.stats.intervals import FEWEST_ROUNDS, Interval, ratio_of_intervals
 
-__all__ = ["BUSY", "FLAT", "GENERATOR", "IDLE", "Finding", "Level", "Verdict", "examine"]
+__all__ = ["BUSY", "FLAT", "GENERATOR", "IDLE", "LIMITER", "Finding", "Level", "Verdict", "examine"]
 
 Verdict = Literal["flat", "cpu bound", "serialised", "grows", "unknown"]
 
@@ -48,7 +48,10 @@ MOST = 0.5
 GENERATOR = "generator"
 """Stands for a phase where the growth is the load generator's own lag."""
 
-_GENERATOR_PHASES = frozenset({"queue", "spawn_queue"})
+LIMITER = "limiter=ours"
+"""The same where it is the wait for room under our own limits: a limit lets few in at a time, as a lock does."""
+
+_SPAWN_QUEUE = "spawn_queue"
 _MOST_NAMED = 3
 _MOST_ROUNDS = 1000
 
@@ -64,6 +67,7 @@ class Level:
     ``busy``              share (0..1) of the host's CPU time that was used during its rounds
     ``cpus``              how many CPUs that is a share of
     ``lag``               median of how long an act waited for the load generator itself
+    ``held``              what the median owes to waits under our own limits; None where they had no part in it
     """
 
     lanes: int
@@ -75,6 +79,7 @@ class Level:
     busy: float | None = None
     cpus: int | None = None
     lag: float | None = None
+    held: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +89,8 @@ class Finding:
     ``growth``      latency at the highest level over that at the lowest, with its interval; None without two levels
     ``lanes``       the lowest and the highest level
     ``at_once``     how many acts were in service at the highest level; None unless the lowest is one lane
-    ``phases``      what accounts for the growth, most of it first; :data:`GENERATOR` for the load generator's lag
+    ``phases``      what accounts for the growth, most of it first; :data:`GENERATOR` for the load generator's lag,
+                    :data:`LIMITER` for our own limits
     ``text``        the verdict and its numbers in one sentence; names of phases in it are as they were given
 
     ``flat``        the whole interval of the growth lies below :data:`FLAT`
@@ -180,7 +186,7 @@ class _Pair:
             return "cpu bound" if floor_tells or self.became_busy else "grows"
         if busy <= SURELY_IDLE:
             floor_tells = self.grows_with_the_floor()
-        if floor_tells or GENERATOR in self.growing():
+        if floor_tells or self.own_growth():
             return "grows"
         return "serialised" if self.one_at_a_time() else "grows"
 
@@ -229,14 +235,22 @@ class _Pair:
         grown = self.top.median.estimate - self.low.median.estimate
         if grown <= 0:
             return []
-        lag = (self.top.lag or 0.0) - (self.low.lag or 0.0)
-        if self.top.lag is None:
-            lag = max((self._by(name) for name in self.top.phases if name in _GENERATOR_PHASES), default=0.0)
-        if lag >= MOST * grown:
-            return [GENERATOR]
-        found = [(self._by(name), name) for name in self.top.phases if name not in _GENERATOR_PHASES]
+        if own := self.own_growth():
+            return [own]
+        found = [(self._by(name), name) for name in self.top.phases if name != _SPAWN_QUEUE]
         most = sorted((one for one in found if one[0] >= MOST * grown), key=lambda one: (-one[0], one[1]))
         return [name for _, name in most[:_MOST_NAMED]]
+
+    def own_growth(self) -> str:
+        """What of this program accounts for most of the growth; empty where that is the provider's."""
+        grown = self.top.median.estimate - self.low.median.estimate
+        lag = (self.top.lag or 0.0) - (self.low.lag or 0.0)
+        if self.top.lag is None and _SPAWN_QUEUE in self.top.phases:
+            lag = self._by(_SPAWN_QUEUE)
+        held = (self.top.held or 0.0) - (self.low.held or 0.0)
+        if grown <= 0 or lag + held < MOST * grown:
+            return ""
+        return LIMITER if held > lag else GENERATOR
 
     def _by(self, phase: str) -> float:
         return self.top.phases[phase] - self.low.phases.get(phase, 0.0)
@@ -266,6 +280,8 @@ def _ratio(top: float | None, low: float | None) -> float | None:
 def _named(phases: tuple[str, ...]) -> str:
     if phases == (GENERATOR,):
         return "what grows is the queue of this program, not of the sandbox"
+    if phases == (LIMITER,):
+        return f"what serialises is our own limit ({LIMITER}), not the sandbox"
     *first, last = phases
     return f"phases {', '.join(first)} and {last} grow" if first else f"phase {last} grows"
 

@@ -72,6 +72,14 @@ def test_where_the_cpus_are_busy_nothing_is_called_a_lock(benches: Suite) -> Non
     assert verdict != "serialised"
 
 
+@pytest.mark.parametrize("limit", ["max_live=1", "create_rate=50"])
+def test_our_own_limit_is_not_called_a_lock(benches: Suite, limit: str) -> None:
+    benches.pytester.makeconftest(CPUS.format(share=0.05))
+    verdict, sentence = finding(benches, *SWEEP, f"--sandbox-option=fake.limiter_{limit}")
+    assert verdict != "serialised"
+    assert limit != "max_live=1" or "what serialises is our own limit (limiter=ours)" in sentence
+
+
 @pytest.mark.full
 def test_work_that_takes_the_cpus_is_not_called_a_lock(suite: Suite, workers: tuple[str, ...]) -> None:
     suite.write(test_burn=BURN)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -118,6 +119,32 @@ def test_what_a_floor_says_is_beside_its_provider() -> None:
     assert finding is not None
     assert finding.verdict == "cpu bound"
     assert "the floor takes 8.50×" in finding.text
+
+
+def _queued(samples: Sequence[Sample], limiter: dict[str, Any]) -> tuple[str, str]:
+    """What is said where each lane but the first waits in a phase ``queue`` until it is let in."""
+    waiting = [
+        replace(one, phases={"queue": (one.scheduled_ns, one.ended_ns - 20_000_000)}) if one.lane else one
+        for one in samples
+    ]
+    made = header(busy={"fake": 0.06})
+    made["providers"]["fake"] = {**made["providers"]["fake"], "limiter": limiter}
+    finding = found(waiting, made)["fake"].finding
+    assert finding is not None
+    return finding.verdict, finding.text
+
+
+@pytest.mark.parametrize("limiter", [{"max_live": 1}, {"create_rate": 50}])
+def test_our_own_limit_is_no_lock_of_the_provider(limiter: dict[str, Any]) -> None:
+    verdict, text = _queued(bursts("fake", 20, lock=True), limiter)
+    assert verdict == "grows"
+    assert "what serialises is our own limit (limiter=ours), not the sandbox" in text
+
+
+def test_a_queue_without_our_limits_is_the_providers() -> None:
+    verdict, text = _queued(bursts("fake", 20, lock=True), {})
+    assert verdict == "serialised"
+    assert text.endswith("phase queue grows")
 
 
 @pytest.mark.parametrize("width", [60, 80, 100, 200])

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_sandboxbench.stats import FEWEST_ROUNDS, Interval, percentile_interval, ratio_of_intervals
-from pytest_sandboxbench.stats.scaling import FLAT, GENERATOR, IDLE, Finding, Level, examine
+from pytest_sandboxbench.stats.scaling import FLAT, GENERATOR, IDLE, LIMITER, Finding, Level, examine
 
 MS = 1e6
 
@@ -204,6 +204,24 @@ def test_a_queue_of_the_generator_is_no_lock_of_the_provider() -> None:
     assert examine(named).phases == (GENERATOR,)
 
 
+def test_a_queue_under_our_own_limits_is_no_lock_of_the_provider() -> None:
+    phases = [{"create": ms * MS} for ms in (20.0, 170.0)]
+    low, top = (noisy(n, burst(n, 20, width=1), busy=0.05, phases=p) for n, p in zip((1, 16), phases, strict=True))
+    assert examine([low, top]).verdict == "serialised"
+    found = examine([low, replace(top, held=150 * MS, lag=1 * MS)])
+    assert (found.verdict, found.phases) == ("grows", (LIMITER,))
+    assert found.text.endswith("; what serialises is our own limit (limiter=ours), not the sandbox")
+    assert examine([low, replace(top, held=30 * MS, lag=60 * MS)]).phases == (GENERATOR,), "together they are half"
+    assert examine([low, replace(top, held=30 * MS)]).verdict == "serialised"
+
+
+def test_a_phase_of_the_provider_may_be_called_queue() -> None:
+    phases = [{"queue": 1 * MS, "create": 20 * MS}, {"queue": 150 * MS, "create": 21 * MS}]
+    low, top = (noisy(n, burst(n, 20, width=1), busy=0.05, phases=p) for n, p in zip((1, 16), phases, strict=True))
+    found = examine([low, replace(top, lag=0.1 * MS)])
+    assert (found.verdict, found.phases) == ("serialised", ("queue",))
+
+
 # Too few
 
 
@@ -264,7 +282,9 @@ def test_without_one_lane_alone_a_queue_is_not_taken_for_a_lock() -> None:
 
 POSITIVE = st.floats(1e-3, 1e9)
 SHARES = st.none() | st.floats(0.0, 1.0)
-PHASES = st.dictionaries(st.sampled_from(["create", "boot", "spawn_queue", "first_exec"]), POSITIVE, max_size=3)
+PHASES = st.dictionaries(
+    st.sampled_from(["create", "boot", "queue", "spawn_queue", "first_exec"]), POSITIVE, max_size=3
+)
 
 
 @st.composite
@@ -280,6 +300,7 @@ def some_levels(draw: st.DrawFn) -> list[Level]:
             draw(st.none() | POSITIVE),
             draw(SHARES),
             draw(st.none() | st.integers(1, 99)),
+            draw(st.none() | POSITIVE),
             draw(st.none() | POSITIVE),
         )
         for n in lanes
@@ -298,7 +319,7 @@ def test_any_levels_have_a_finding(levels: list[Level], shuffle: random.Random) 
         assert top.busy is not None
         assert top.busy <= IDLE
         assert min(level.lanes for level in levels) == 1
-        assert found.phases != (GENERATOR,)
+        assert found.phases not in ((GENERATOR,), (LIMITER,))
     if found.verdict == "flat":
         assert found.growth is not None
         assert found.growth.high <= FLAT
@@ -323,6 +344,7 @@ def test_the_unit_of_time_is_no_matter(levels: list[Level], factor: float) -> No
             phases={name: value * factor for name, value in level.phases.items()},
             floor=times(level.floor),
             lag=times(level.lag),
+            held=times(level.held),
         )
         for level in levels
     ]
