@@ -16,4 +16,4 @@ def clock_name() -> str:
         with open("/proc/sys/kernel/random/boot_id") as file:  # noqa: PTH123 -- every run with xdist loads this
             parts.append(file.read().strip())
         parts.append(os.readlink("/proc/self/ns/time"))  # noqa: PTH115
-    return "/".join(parts)
+    return "/".join(parts) or os.uname().nodename

@@ -62,7 +62,7 @@ def check_writable(folder: Path) -> None:
         base.mkdir(parents=True, exist_ok=True)
         probe = base / f".sandboxbench-{folder.name}"
         probe.touch()
-        probe.unlink()
+        probe.unlink(missing_ok=True)  # another worker may have tried at the same time
     except OSError as error:
         raise pytest.UsageError(
             f"records cannot be written to {base}: {error.strerror or error}; name a folder: --sandbox-records DIR"

@@ -47,7 +47,8 @@ class News:
             return
         self._notes += heard.ends
         if heard.unrun:
-            self._notes.append(f"{heard.unrun} benches were not run: no worker was left for them")
+            benches = "1 bench was" if heard.unrun == 1 else f"{heard.unrun} benches were"
+            self._notes.append(f"{benches} not run: no worker was left")
 
     @property
     def unrun(self) -> int:

@@ -25,7 +25,7 @@ __all__ = ["RunHeader"]
 
 
 class RunHeader:
-    """``values`` is the header. ``told`` gets it whenever it is written: somebody else may have to show it."""
+    """``values`` is the header. ``told`` gets it as JSON whenever it is written, for another process."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class RunHeader:
         origin_ns: int,
         seed: int,
         secrets: Sequence[str],
-        told: Callable[[Mapping[str, Any]], None] | None = None,
+        told: Callable[[bytes], None] | None = None,
     ) -> None:
         self.leads = True
         self.problem = ""
@@ -168,9 +168,10 @@ class RunHeader:
             self.write()
 
     def write(self) -> None:
-        self.problem = write_header(self._folder, redact(self.values, self._secrets)) or self.problem
+        values = redact(self.values, self._secrets)
+        self.problem = write_header(self._folder, values) or self.problem
         if self._told is not None:
-            self._told(self.values)
+            self._told(json.dumps(values).encode())
 
 
 def _now() -> str:

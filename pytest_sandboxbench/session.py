@@ -274,13 +274,15 @@ class BenchSession:
 
     def take_in(self) -> None:
         """In xdist's controller: what the workers measured until now."""
+        import msgspec
+
         heard = self.config.stash.get(HEARD, None)
         if heard is None:
             return
         while heard.rows:
             self.absorb(heard.rows.popleft())
         if heard.header:
-            self.header = dict(heard.header)
+            self.header = msgspec.json.decode(heard.header)
 
     @property
     def folder(self) -> Path | None:

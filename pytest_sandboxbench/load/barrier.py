@@ -16,14 +16,12 @@ class Aborted(Exception):
 class Barrier(Protocol):
     """One process's place among those that measure a block: it drives the lanes ``rank``, ``rank + size``, ...
 
-    ``released``, ``done`` and ``alive`` are called in this order, any number of times each; all but the last may raise
-    :class:`Aborted`, and do so ever after.
+    ``released`` and ``done`` are called in this order, any number of times each; both may raise :class:`Aborted`, and
+    do so ever after.
     """
 
     rank: int
     size: int
-    beat_s: float | None
-    """How often ``alive`` is called at least while lanes are under way; None for never."""
 
     async def released(self) -> int:
         """All lanes of this process stand at the gate: wait for those of the others; returns at the common instant.
@@ -36,26 +34,18 @@ class Barrier(Protocol):
         """No lane of this process is under way any more: wait for the others. Whether any of them said ``over``."""
         ...
 
-    def alive(self) -> None:
-        """A sign of life: lanes are under way, and supervised."""
-        ...
-
 
 class Alone:
     """One process drives all lanes."""
 
     rank = 0
     size = 1
-    beat_s: float | None = None
 
     async def released(self) -> int:
         return now_ns()
 
     async def done(self, over: bool) -> bool:
         return over
-
-    def alive(self) -> None:
-        pass
 
 
 ALONE = Alone()

@@ -158,6 +158,7 @@ class BlockRunner:
             # Nothing is destroyed while the lanes of others are still timed.
             return await self.barrier.done(self._is_over(block.plan, number + 1, began))
         finally:
+            gate.close()
             if collecting:
                 gc.enable()
             try:
@@ -235,10 +236,8 @@ class BlockRunner:
         while pending:
             ends = [expires for lives in pending.values() if (expires := lives.expires) is not None]
             wait_s = max(0.0, min(ends) - loop.time()) if ends else timeout_s
-            if self.barrier.beat_s is not None:
-                wait_s = min(wait_s, self.barrier.beat_s)
-            done, _ = await asyncio.wait(pending, timeout=wait_s)
-            self.barrier.alive()
+            # Not at every lane's end: the others are still timed.
+            done, _ = await asyncio.wait(pending, timeout=wait_s, return_when=asyncio.FIRST_EXCEPTION)
             for task in done:
                 lives = pending.pop(task)
                 if task.cancelled():

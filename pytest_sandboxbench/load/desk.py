@@ -6,7 +6,7 @@
 ``("ask", PROVIDER, ID)``                            a create; the ID is the asker's own
 ``("forget", ID)``                                   it does not wait any more
 ``("leave", PROVIDER)``                              a sandbox is gone, or a create made none
-``("verdict", PROVIDER, ID, REASON, BEGIN_NS)``      the answer
+``("verdict", PROVIDER, ID, REASON, BEGIN_NS, AT_ONCE)``    the answer
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import asyncio
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol
 
 from ..clock import NS_PER_S, now_ns
@@ -192,10 +192,10 @@ class RemoteDesk:
             except RuntimeError:
                 pass  # the loop is closed, and nobody waits
 
-    def _take(self, provider: str, id: int, reason: Any, begin_ns: int) -> None:
+    def _take(self, provider: str, id: int, reason: Any, begin_ns: int, at_once: bool) -> None:
         _, future = self._asked.get(id, ("", None))
         if future is not None and not future.done():
-            future.set_result(Verdict(reason, begin_ns))
+            future.set_result(Verdict(reason, begin_ns, at_once))
         elif not reason:
             self.leave(provider)  # nobody waits for it any more
 
@@ -229,13 +229,13 @@ class SharedDesk:
                 provider, id = rest
                 verdict = self._slots.ask((worker, id), provider, now_ns())
                 if verdict is not None:
-                    told.append((provider, (worker, id), verdict))
+                    told.append((provider, (worker, id), replace(verdict, at_once=True)))
             elif what == "forget":
                 self._slots.forget((worker, rest[0]))
             else:
                 told += [(rest[0], asker, verdict) for asker, verdict in self._slots.leave(rest[0], now_ns())]
         for provider, (asked, id), verdict in told:
-            self._send(asked, ("verdict", provider, id, verdict.reason, verdict.begin_ns))
+            self._send(asked, ("verdict", provider, id, verdict.reason, verdict.begin_ns, verdict.at_once))
 
     def lost(self, worker: str) -> None:
         """A process is dead."""

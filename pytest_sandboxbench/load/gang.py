@@ -38,13 +38,13 @@ class Heard:
     """What the workers said that is for the session: as it came, from threads that receive.
 
     ``news`` holds the latest of each worker, ``rows`` the samples that nobody took in yet, ``header`` the records'
-    header as whoever leads wrote it last, ``ends`` a line for each worker that ended before its time.
+    header (JSON) as whoever leads wrote it last, ``ends`` a line for each worker that ended before its time.
     """
 
     def __init__(self) -> None:
         self.news: dict[str, Mapping[str, Any]] = {}
         self.rows: deque[bytes] = deque()
-        self.header: Mapping[str, Any] = {}
+        self.header = b""
         self.ends: list[str] = []
         self.unrun = 0
 
@@ -123,9 +123,10 @@ class ControllerHooks:
             coordinator.watch()
 
     @pytest.hookimpl(tryfirst=True)
-    def pytest_sessionfinish(self) -> None:
+    def pytest_sessionfinish(self, exitstatus: int) -> None:
         self._over.set()
-        if self._coordinator is not None and not self._coordinator.stopped:
+        ended = exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
+        if self._coordinator is not None and ended and not self._coordinator.stopped:
             self._heard.unrun = self._coordinator.unrun
 
     def _hear(self, said: tuple[str, str, Any]) -> None:
@@ -150,6 +151,8 @@ class ControllerHooks:
                 self._heard.rows.append(what)
             if self._coordinator is not None:
                 self._coordinator.hear(worker, subject, what)
+            elif subject == "at":
+                self._send(worker, ("stop", "the workers collected different tests, and benches need all of them"))
 
     def _send(self, worker: str, answer: tuple[Any, ...]) -> None:
         if any(isinstance(part, bytes) and len(part) > _AT_ONCE for part in answer):

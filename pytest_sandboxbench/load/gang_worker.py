@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 import warnings
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -47,6 +48,10 @@ class WorkerHooks:
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, Any, Any]:
         if item.nodeid not in self._benches:
             return (yield)
+        with self._alive():
+            return (yield from self._part_in(item))
+
+    def _part_in(self, item: pytest.Item) -> Generator[None, Any, Any]:
         answer = self._link.ask("at", item.nodeid)
         self.member, self.failure = None, ""
         if answer[0] == "go":
@@ -59,8 +64,27 @@ class WorkerHooks:
             return (yield)
         finally:
             if self.member is not None:
+                self.member.over()
                 stop = str(item.session.shouldfail or item.session.shouldstop or "")
                 self._link.say("left", (self.failure, stop))
+
+    @contextmanager
+    def _alive(self) -> Iterator[None]:
+        """Signs of life from a thread, since fixtures may take their time; while it measures, the loop gives them."""
+        from .member import BEAT_S
+
+        over = threading.Event()
+
+        def beat() -> None:
+            while not over.wait(BEAT_S):
+                if self.member is None or not self.member.measures:
+                    self._link.say("alive")
+
+        threading.Thread(target=beat, name="sandboxbench-alive", daemon=True).start()
+        try:
+            yield
+        finally:
+            over.set()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
@@ -141,8 +165,8 @@ class ToController:
     def rows(self, text: bytes) -> None:
         say(self._config, "rows", text)
 
-    def header(self, values: Mapping[str, Any]) -> None:
-        say(self._config, "header", dict(values))
+    def header(self, text: bytes) -> None:
+        say(self._config, "header", text)
 
 
 def say(config: pytest.Config, subject: str, what: Any) -> bool:

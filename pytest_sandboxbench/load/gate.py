@@ -65,6 +65,11 @@ class Gate:
         self._expected.discard(lane)
         self._release_if_complete()
 
+    def close(self) -> None:
+        """The round is over: nobody waits for the others any more."""
+        if self._releasing is not None:
+            self._releasing.cancel()
+
     def _release_if_complete(self) -> None:
         if len(self._waiting) < len(self._expected) or not self._waiting:
             return

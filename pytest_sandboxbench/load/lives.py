@@ -11,7 +11,6 @@ from .gate import Gate
 from .lanes import Lane
 from .operations import Scenario
 from .requests import Requests
-from .watchdog import LoopBlocked
 
 __all__ = ["Lives"]
 
@@ -105,7 +104,9 @@ class Lives:
             if task is None or task.cancelling():
                 raise
             lane.give_up(asyncio.CancelledError("the adapter cancelled the operation by itself"))
-        except (Exception, LoopBlocked) as error:
+        except (KeyboardInterrupt, GeneratorExit):
+            raise
+        except BaseException as error:  # what a test runner fails a test with is no Exception
             lane.give_up(error)
         else:
             lane.finish()

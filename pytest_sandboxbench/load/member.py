@@ -6,17 +6,17 @@ import asyncio
 import queue
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..clock import NS_PER_S, clock_name, now_ns
 from .barrier import Aborted
 from .desk import RemoteDesk
 
-__all__ = ["Link", "Member"]
+__all__ = ["BEAT_S", "Link", "Member"]
 
-_BEAT_S = 1.0
+BEAT_S = 1.0
 _LOOKS_AT_CLOCK = 9
 
 _COARSE_S = 0.002
@@ -24,7 +24,21 @@ _COARSE_S = 0.002
 
 GONE = ("gone",)
 
-_BEGINNINGS = ("go", "skip", "stop", "gone")
+_ANSWERS = {
+    "at": ("go", "skip", "stop"),
+    "clock": ("clock",),
+    "begin": ("begun", "known", "abort"),
+    "ready": ("release", "abort"),
+    "done": ("on", "abort"),
+    "end": ("ended",),
+}
+"""What a question is answered with. What else comes was for one that nobody waits for any more."""
+
+
+class _Waiter(NamedTuple):
+    loop: asyncio.AbstractEventLoop
+    answer: asyncio.Future[tuple[Any, ...]]
+    expected: Collection[str]
 
 
 class Link:
@@ -34,7 +48,7 @@ class Link:
         self._channel = channel
         self._worker = worker
         self._answers: queue.SimpleQueue[tuple[Any, ...]] = queue.SimpleQueue()
-        self._waiter: tuple[asyncio.AbstractEventLoop, asyncio.Future[tuple[Any, ...]]] | None = None
+        self._waiter: _Waiter | None = None
         self._lock = threading.Lock()
         self.ahead_ns = 0
         """The controller's clock minus ours, known to ``clock_error_ns``; both 0 where it is one clock."""
@@ -48,11 +62,13 @@ class Link:
             self._channel.send((self._worker, subject, what))
 
     def ask(self, subject: str, what: Any = None) -> tuple[Any, ...]:
-        """Blocks until there is an answer to how the next bench begins."""
+        """Blocks until there is an answer."""
+        with self._lock:
+            self._waiter = None
         self.say(subject, what)
         while True:
             answer = self._answers.get()
-            if answer[0] in _BEGINNINGS:  # what else comes was for a question that nobody waits for any more
+            if answer == GONE or answer[0] in _ANSWERS[subject]:
                 return answer
 
     def compare_clocks(self, theirs: str) -> None:
@@ -71,29 +87,31 @@ class Link:
     async def question(self, subject: str, what: Any = None) -> tuple[Any, ...]:
         """The same on the event loop."""
         loop = asyncio.get_running_loop()
-        answer: asyncio.Future[tuple[Any, ...]] = loop.create_future()
+        mine = _Waiter(loop, loop.create_future(), _ANSWERS[subject])
         with self._lock:
-            self._waiter = (loop, answer)
+            self._waiter = mine
         try:
             self.say(subject, what)
-            return await answer
+            return await mine.answer
         finally:
             with self._lock:
-                self._waiter = None
+                if self._waiter is mine:
+                    self._waiter = None
 
     def _hear(self, answer: tuple[Any, ...]) -> None:
         """On the thread that receives."""
         if answer[0] == "verdict":
-            self.desk.hear((*answer[:-1], answer[-1] - self.ahead_ns))
+            what, provider, id, reason, begin_ns, at_once = answer
+            self.desk.hear((what, provider, id, reason, begin_ns - self.ahead_ns, at_once))
             return
         with self._lock:
             waiter = self._waiter
             if waiter is None:
                 self._answers.put(answer)
                 return
-        loop, future = waiter
-        with suppress(RuntimeError):  # the loop is closed
-            loop.call_soon_threadsafe(_set, future, answer)
+        if answer == GONE or answer[0] in waiter.expected:
+            with suppress(RuntimeError):  # the loop is closed
+                waiter.loop.call_soon_threadsafe(_set, waiter.answer, answer)
 
 
 def _set(future: asyncio.Future[tuple[Any, ...]], answer: tuple[Any, ...]) -> None:
@@ -107,8 +125,6 @@ class Member:
     ``known`` is set where the block was measured before: the rows that others measured, and why it was cut, if it was.
     """
 
-    beat_s: float | None = None
-
     def __init__(self, link: Link, rank: int, size: int) -> None:
         self._link = link
         self.rank = rank
@@ -116,6 +132,8 @@ class Member:
         self.known: tuple[bytes, str] | None = None
         self._why = ""
         self._beating: asyncio.Task[None] | None = None
+        self.measures = False
+        """Signs of life are the event loop's to give."""
 
     async def begin(self, plan: Mapping[str, Any]) -> Mapping[str, Any]:
         """Wait for the others; returns the plan of rank 0. ``Aborted`` when one cannot take part."""
@@ -123,8 +141,8 @@ class Member:
         if answer[0] == "known":
             self.known = answer[1], answer[2]
             return plan
-        if self.size > 1:
-            self._beating = asyncio.create_task(self._beat())
+        self.measures = True
+        self._beating = asyncio.create_task(self._beat())
         theirs: Mapping[str, Any] = answer[1]
         return theirs
 
@@ -145,20 +163,22 @@ class Member:
     async def _beat(self) -> None:
         """Signs of life, as long as the event loop has one."""
         while True:
-            await asyncio.sleep(_BEAT_S)
+            await asyncio.sleep(BEAT_S)
             self._link.say("alive")
-
-    def alive(self) -> None:
-        pass
 
     async def end(self, why: str = "") -> bytes:
         """The block is over here, for a reason if it was cut: wait for the others. For rank 0 the rows of theirs."""
         try:
             answer = await self._link.question("end", why)
         finally:
-            if self._beating is not None:
-                self._beating.cancel()
+            self.over()
         return bytes(answer[1]) if answer[0] == "ended" else b""
+
+    def over(self) -> None:
+        """Nothing is measured any more, however that came."""
+        self.measures = False
+        if self._beating is not None:
+            self._beating.cancel()
 
     async def _ask(self, subject: str, what: Any = None) -> tuple[Any, ...]:
         if self._why:

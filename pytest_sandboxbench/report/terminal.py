@@ -37,7 +37,8 @@ def write_summary(terminal: pytest.TerminalReporter, session: BenchSession) -> N
         folder = session.folder
         if folder is not None and (folder / "run.json").exists():
             shown = os.path.relpath(folder, session.config.invocation_params.dir)
-            terminal.write_line(f"records: {shown} (sandboxbench report {shown} prints this table again)")
+            partial = "" if session.header.get("complete") else " --partial"
+            terminal.write_line(f"records: {shown} (sandboxbench report {shown}{partial} prints this table again)")
     news = session.news
     if news.absent:
         terminal.section("sandbox providers that are not ready", sep="=")

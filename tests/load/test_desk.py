@@ -179,7 +179,7 @@ class Office:
             while self.back:
                 worker, message = self.back.popleft()
                 for part in message:
-                    assert part is None or type(part) in (str, int, float)
+                    assert part is None or type(part) in (bool, str, int, float)
                 self.desks[worker].hear(message)
             await asyncio.sleep(0)
             await asyncio.sleep(0)
@@ -191,7 +191,7 @@ def test_processes_share_the_places() -> None:
         asked = [asyncio.create_task(office.desks[f"gw{id % 2}"].ask("p", id)) for id in range(4)]
         await office.deliver()
         assert [task.done() and task.result().reason for task in asked] == ["", "", False, "queue"]
-        assert not any(task.result().at_once for task in asked if task.done())
+        assert all(task.result().at_once for task in asked if task.done())
         office.desks["gw1"].leave("p")
         await office.deliver()
         assert asked[2].result().reason == ""

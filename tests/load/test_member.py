@@ -120,3 +120,41 @@ def test_another_hosts_clock_is_compared_and_starts_are_given_in_ours() -> None:
     before = time.monotonic_ns()
     instant = asyncio.run(one.released())
     assert before < instant <= now_ns()
+
+
+def test_an_answer_that_nobody_waits_for_any_more_is_taken_for_no_other() -> None:
+    """The lanes at the gate were given up: what the gate asked is answered later, and is no answer to the next."""
+    late: list[threading.Timer] = []
+
+    def answers(subject: str, what: Any) -> tuple[Any, ...] | None:
+        if subject == "ready":
+            late.append(threading.Timer(0.05, channel._hear, (("release", now_ns()),)))
+            late[0].start()
+            return None
+        if subject == "end":
+            late[0].join()
+        return ("ended", b"x") if subject == "end" else ("go", 0, 1)
+
+    one, link, channel = member(answers)
+
+    async def main() -> bytes:
+        waiting = asyncio.create_task(one.released())
+        await asyncio.sleep(0.01)
+        waiting.cancel()
+        return await one.end()
+
+    assert asyncio.run(main()) == b"x"
+    assert link.ask("at", "t1") == ("go", 0, 1)
+
+
+def test_a_question_that_was_left_behind_does_not_take_the_next_answer() -> None:
+    one, link, _ = member(lambda subject, what: ("go", 0, 1) if subject == "at" else None)
+
+    async def main() -> None:
+        waiting = asyncio.create_task(one.released())
+        await asyncio.sleep(0.01)
+        # On purpose: whoever asked is not heard of again.
+        assert await asyncio.to_thread(link.ask, "at", "t1") == ("go", 0, 1)
+        waiting.cancel()
+
+    asyncio.run(asyncio.wait_for(main(), 5))

@@ -161,8 +161,6 @@ class Meeting:
 class Party:
     """One of them."""
 
-    beat_s: float | None = 0.05
-
     def __init__(self, meeting: Meeting, rank: int) -> None:
         self.meeting = meeting
         self.rank = rank
@@ -179,9 +177,6 @@ class Party:
             raise Aborted("gw1 is gone")
         await self.meeting.done()
         return over
-
-    def alive(self) -> None:
-        pass
 
 
 def together(size: int, level: int, shape: str, **settings: Any) -> tuple[Sequence[Sample], list[list[Sample]]]:
