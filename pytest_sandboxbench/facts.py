@@ -11,6 +11,7 @@ import socket
 import sys
 from collections.abc import Mapping
 from importlib import metadata
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -85,14 +86,22 @@ def host_facts() -> dict[str, Any]:
 
 
 def cpu_ticks() -> tuple[int, int] | None:
-    """Ticks that all CPUs of the host were busy, and all ticks, since its boot; None where the host does not say."""
+    """Ticks that the CPUs we may use were busy, and all their ticks, since boot; None where the host does not say.
+
+    CPUs outside of the affinity mask are idle however busy we are, and would make a bound act look like a waiting one.
+    """
     try:
+        mine = {b"cpu%d" % cpu for cpu in os.sched_getaffinity(0)}
         with Path("/proc/stat").open("rb") as file:
-            values = [int(text) for text in file.readline().split()[1:9]]
-    except (OSError, ValueError):
+            lines = [line.split()[:9] for line in takewhile(lambda line: line.startswith(b"cpu"), file)]
+        found = [[int(text) for text in values] for name, *values in lines if name in mine]
+    except (AttributeError, OSError, ValueError):
         return None
-    idle = sum(values[3:5])  # idle and waiting for a disk
-    return sum(values) - idle, sum(values)
+    if len(found) < len(mine):  # a container may number its CPUs anew
+        return None
+    ticks = sum(map(sum, found))
+    idle = sum(sum(values[3:5]) for values in found)  # idle and waiting for a disk
+    return ticks - idle, ticks
 
 
 def load_average() -> list[float] | None:

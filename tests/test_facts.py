@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_sandboxbench.facts import guest_command, host_facts, load_average, parse_guest, process_start
+from pytest_sandboxbench.facts import cpu_ticks, guest_command, host_facts, load_average, parse_guest, process_start
 
 
 def test_what_a_shell_prints_is_understood() -> None:
@@ -83,6 +84,43 @@ def test_load_average() -> None:
     load = load_average()
     assert load is not None
     assert len(load) == 3
+
+
+STAT = b"""cpu  170 0 0 320 10 0 0 0 0 0
+cpu0 90 1 2 3 4 0 0 0 7 0
+cpu1 10 0 0 90 0 0 0 0 0 0
+cpu10 70 0 0 220 10 0 0 0 0 0
+intr 5 5
+"""
+
+
+@pytest.mark.parametrize(
+    ("mask", "ticks"),
+    [({0}, (93, 100)), ({1}, (10, 100)), ({0, 10}, (163, 400)), ({0, 1, 10}, (173, 500)), ({0, 2}, None)],
+)
+def test_only_the_cpus_that_may_be_used_are_asked(
+    mask: set[int], ticks: tuple[int, int] | None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """An act that keeps the one CPU of its mask busy is bound by it, whatever the other fifteen do."""
+    (tmp_path / "stat").write_bytes(STAT)
+    opened = Path.open
+    monkeypatch.setattr(Path, "open", lambda self, *args: opened(tmp_path / "stat", *args))
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: mask)
+    assert cpu_ticks() == ticks
+
+
+def test_the_ticks_of_this_host() -> None:
+    found = cpu_ticks()
+    assert found is not None
+    assert 0 < found[0] < found[1]
+
+
+def test_a_host_that_does_not_tell_its_ticks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    opened = Path.open
+    monkeypatch.setattr(Path, "open", lambda self, *args: opened(tmp_path / "none", *args))
+    assert cpu_ticks() is None
+    monkeypatch.delattr(os, "sched_getaffinity")
+    assert cpu_ticks() is None
 
 
 def test_the_start_of_a_process_tells_a_reused_pid() -> None:

@@ -52,7 +52,7 @@ def ladders(groups: Sequence[Sequence[Row]], header: Mapping[str, Any]) -> list[
                 found.setdefault(act, {}).setdefault((row.key.provider, row.key.variants), []).append(row)
             if row.floor and row.summary.n:
                 floors.setdefault((act, row.key.level), row)
-    busy = busy_shares(header)
+    busy = {} if _throttled(header) else busy_shares(header)
     out = []
     for act, providers in found.items():
         if len({row.key.level for rows in providers.values() for row in rows}) < 2:
@@ -63,6 +63,19 @@ def ladders(groups: Sequence[Sequence[Row]], header: Mapping[str, Any]) -> list[
         ]
         out.append(sorted(made, key=lambda ladder: ladder.floor))
     return out
+
+
+def _throttled(header: Mapping[str, Any]) -> bool:
+    """Whether a quota gives the run less than its CPUs: these are idle then while an act waits for CPU time."""
+    quota = header.get("host", {}).get("cpu_quota")
+    if quota is None:
+        return False
+    cpus = cpus_usable(header)
+    try:
+        limit, period = map(int, str(quota).split())
+    except ValueError:  # cgroup v1 has no period beside it
+        return True
+    return cpus is None or limit < cpus * period
 
 
 def _ladder(

@@ -215,6 +215,27 @@ def test_shares_of_nobody_are_none(shares: Any) -> None:
     assert busy_shares(header(busy=shares)) == {}
 
 
+@pytest.mark.parametrize(
+    ("quota", "verdict"),
+    [
+        ("100000 100000", "grows"),  # one of the two CPUs
+        ("199999 100000", "grows"),
+        ("200000 100000", "serialised"),  # no limit
+        ("150000", "grows"),
+        ("", "grows"),
+        ("a b", "grows"),
+        ([1], "grows"),
+    ],
+)
+def test_under_a_quota_an_idle_host_proves_no_lock(quota: Any, verdict: str) -> None:
+    made = header("even", busy={"fake": 0.06})
+    made["host"]["cpu_quota"] = quota
+    finding = found(RUN, made)["fake"].finding
+    assert finding is not None
+    assert finding.verdict == verdict
+    assert ("CPU use unknown" in finding.text) == (verdict == "grows")
+
+
 @pytest.mark.parametrize("cpus", [None, True, 0, -1, "2", 1 << 30, 2.5])
 def test_a_number_of_cpus_that_is_none_is_unknown(cpus: Any) -> None:
     made = header(busy={"fake": 0.5})
