@@ -20,7 +20,7 @@ from .gate import Gate
 from .guard import GuardedProvider, GuardedSandbox
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Sequence
 
 __all__ = ["Lane", "Span", "run_true", "until_ready"]
 
@@ -46,7 +46,7 @@ class Span:
         self._running: tuple[str, int] | None = None
         self.sandbox = ""
         self.path = "cold"
-        self.spawns: list[int] = []
+        self.spawns: list[tuple[int, int]] = []
 
     def reported(self, phases: Mapping[str, tuple[int, int]]) -> None:
         """Add phases that the provider reports. They never stand in for one of ours, nor become a sample.
@@ -253,9 +253,11 @@ class Lane:
     def _close(self, span: Span, ended: int, error: BaseException | None) -> None:
         self._open = None
         span.end_phase(ended, failed=error is not None)
-        if span.spawns and (self._level > 1 or self._shape != "burst"):
-            # Of several calls, one after another: how long all of them waited.
-            span.phases.setdefault(SPAWN_QUEUE, (span.started_ns, span.started_ns + sum(span.spawns)))
+        spawns = span.spawns if self._level > 1 or self._shape != "burst" else []
+        if SPAWN_QUEUE in span.phases:  # what the provider reports itself comes first
+            spawns = [span.phases[SPAWN_QUEUE]]
+        elif spawns:
+            span.phases[SPAWN_QUEUE] = _summed(spawns, span.started_ns)
         if self._over:  # an abandoned call came back after all: its sample was written when it was given up
             return
         key = self._key(span.operation, span.variants)
@@ -269,6 +271,8 @@ class Lane:
                 began, released = (span.started_ns, span.released_ns) if is_first else (started, started)
                 cause = error if name == span.failed_phase else None
                 inside = {wait: at for wait, at in span.waits.items() if started <= at[0] and at[1] <= finished}
+                if of_phase := [at for at in spawns if started <= at[0] and at[1] <= finished]:
+                    inside[SPAWN_QUEUE] = _summed(of_phase, began)
                 add(self._sample(key, started, released, began, finished, inside, cause, span))
 
     def _key(self, operation: str, variants: Mapping[str, str]) -> SeriesKey:
@@ -304,6 +308,11 @@ class Lane:
             phases=dict(phases),
             error="" if error is None else describe(error),
         )
+
+
+def _summed(waits: Sequence[tuple[int, int]], began_ns: int) -> tuple[int, int]:
+    """Waits of several calls, one after another, as one phase: how long all of them took."""
+    return began_ns, began_ns + sum(end - start for start, end in waits)
 
 
 async def run_true(sandbox: GuardedSandbox) -> None:

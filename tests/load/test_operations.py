@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import re
+from typing import Any
 
 import pytest
 
+from pytest_sandboxbench.clock import now_ns
 from pytest_sandboxbench.errors import UsageError
 from pytest_sandboxbench.load.operations import (
     OPERATIONS,
@@ -16,8 +18,14 @@ from pytest_sandboxbench.load.operations import (
     shown_operations,
 )
 from pytest_sandboxbench.load.state import held
-from pytest_sandboxbench.model import Capabilities
+from pytest_sandboxbench.model import Capabilities, Sample
+from pytest_sandboxbench.providers.fake import FakeProvider
 from pytest_sandboxbench.providers.fake_guest import Guest
+from pytest_sandboxbench.providers.fake_sandbox import FakeSandbox
+from pytest_sandboxbench.providers.queued import was_queued
+from pytest_sandboxbench.records.schema import encode
+from pytest_sandboxbench.records.series import SeriesTable
+from pytest_sandboxbench.report.table import summary_of
 
 from .blocks import TIMEOUT_S, block, fake, measure, run, seconds
 
@@ -41,6 +49,38 @@ def test_create_and_first_command_add_up_to_startup() -> None:
     assert startup.ended_ns >= first.ended_ns
     # Nothing but the reading of the clock lies between the phases.
     assert startup.latency_ns - create.latency_ns - first.latency_ns < 10_000_000
+
+
+def _queueing(call: Any, ms: int) -> Any:
+    """The same call behind a thread of the adapter's own, which comes to it so much later."""
+
+    async def later(*arguments: Any, **more: Any) -> Any:
+        asked = now_ns()
+        await asyncio.sleep(ms / 1000)
+        was_queued(asked, now_ns())
+        return await call(*arguments, **more)
+
+    return later
+
+
+def _queued_ms(sample: Sample) -> int:
+    start, end = sample.phases.get("spawn_queue", (0, 0))
+    return (end - start) // 1_000_000
+
+
+def test_a_wait_for_the_adapters_own_thread_is_in_the_row_of_its_phase(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(FakeProvider, "create", _queueing(FakeProvider.create, 40))
+    monkeypatch.setattr(FakeSandbox, "exec", _queueing(FakeSandbox.exec, 80))
+    notes = measure("start", level=2)
+    for operation, ms in (("startup", 120), ("create", 40), ("first_exec", 80)):
+        for one in notes.of(operation):
+            assert ms <= _queued_ms(one) < ms + 40, operation
+    rows = SeriesTable()
+    for one in notes.samples:
+        rows.add(encode(one, 0))
+    assert all(summary_of(series).generator_bound for series in rows)
+    alone = measure("start")
+    assert {_queued_ms(one) for one in alone.samples} == {0}, "one lane waits for nobody"
 
 
 def test_ready_some_time_after_create() -> None:
