@@ -22,7 +22,7 @@ def extra_info(series: Series, header: Mapping[str, Any]) -> dict[str, Any]:
             b
             for b in header.get("blocks", [])
             if series.key.provider in b["providers"]
-            and b["level"] == series.key.level
+            and (b["level"], b["shape"]) == (series.key.level, series.key.shape)
             and series.key.operation in b["operations"]
             and b["variants"].items() <= dict(series.key.variants).items()
         ),

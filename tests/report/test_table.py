@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pytest_sandboxbench.model import Sample
+from pytest_sandboxbench.model import Sample, SeriesKey
 from pytest_sandboxbench.records.read import read_run
 from pytest_sandboxbench.records.schema import encode
 from pytest_sandboxbench.records.series import SeriesTable
@@ -275,6 +275,15 @@ def test_what_goes_into_a_saved_baseline(tmp_path: Path) -> None:
     assert info["generator"] is None, "one lane waits for nobody"
     assert figures(series)["success_rate"] == 120 / 121
     assert 0.02 < figures(series)["p95"] < figures(series)["p99"] < 0.022
+
+
+def test_a_saved_baseline_has_the_warmups_of_its_own_shape() -> None:
+    shapes = {"burst": 1, "rate-20": 3, "closed-8": 2}
+    block = _asking(level=4)["blocks"][0]
+    header = {**HEADER, "blocks": [{**block, "shape": shape, "warmup": n} for shape, n in shapes.items()]}
+    for shape, warmups in shapes.items():
+        series = _series([sample(key=SeriesKey("fake", "startup", (), "", 4, shape))])
+        assert extra_info(series, header)["sandboxbench"]["warmup_rounds"] == warmups
 
 
 def test_what_the_generator_did_goes_into_a_saved_baseline() -> None:
