@@ -104,7 +104,7 @@ def _level(row: Row, floor: Row | None, busy: float | None, header: Mapping[str,
             0.95,
             summary.units,
         ),
-        throughput=_throughput(row),
+        throughput=summary.throughput,
         phases={
             name: median(sorted(durations))
             for name, durations in row.series.phases.items()
@@ -112,7 +112,7 @@ def _level(row: Row, floor: Row | None, busy: float | None, header: Mapping[str,
             if held is None or not _OUR_WAIT.fullmatch(name)
         },
         floor=compared.summary.median if compared else None,
-        floor_throughput=_throughput(compared) if compared else None,
+        floor_throughput=compared.summary.throughput if compared else None,
         busy=busy,
         cpus=cpus_usable(header),
         lag=summary.lag,
@@ -126,8 +126,3 @@ def _held(row: Row, header: Mapping[str, Any]) -> float | None:
     if told is None or told["median_without_wait_ns"] is None or row.summary.median is None:
         return None
     return row.summary.median - float(told["median_without_wait_ns"])
-
-
-def _throughput(row: Row) -> float | None:
-    """Also of one lane, whose summary has none: beside other levels it says something."""
-    return row.series.ok / row.series.wall_s if row.series.wall_s else None

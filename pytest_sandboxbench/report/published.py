@@ -8,14 +8,15 @@ from typing import Any
 from ..records.series import Series
 from ..stats import Summary
 from .limiter import limiter, rejections
-from .table import summary_of
+from .table import row_of, summary_of
 
 __all__ = ["extra_info", "figures"]
 
 
 def extra_info(series: Series, header: Mapping[str, Any]) -> dict[str, Any]:
     """Facts and results under one name: span, provider, host, interval, outcomes."""
-    summary = summary_of(series)
+    row = row_of(series)
+    summary = row.summary
     provider = header.get("providers", {}).get(series.key.provider, {})
     block: Mapping[str, Any] = next(
         (
@@ -41,7 +42,7 @@ def extra_info(series: Series, header: Mapping[str, Any]) -> dict[str, Any]:
             "median_interval_ns": [summary.low, summary.high],
             "units": summary.units,
             "outcomes": dict(series.outcomes),
-            "throughput_per_s": summary.throughput,
+            "throughput_per_s": row.throughput,
             "generator": _generator(series, summary),
             "limiter": limiter(series, header),
             "rejections_median_ns": {outcome: found.median for outcome, found in rejections(series).items()},

@@ -118,7 +118,8 @@ def _median(row: Row) -> str:
 
 
 def _rate(row: Row) -> str:
-    return f"{number(row.series.ok / row.series.wall_s)}/s" if row.series.ok and row.series.wall_s else ""
+    """Also of one lane: beside other levels it says something."""
+    return "" if row.summary.throughput is None else f"{number(row.summary.throughput)}/s"
 
 
 def _bar(row: Row, scale: float, width: int, glyphs: _Glyphs) -> str:

@@ -39,6 +39,11 @@ class Row:
     def key(self) -> SeriesKey:
         return self.series.key
 
+    @property
+    def throughput(self) -> float | None:
+        """None for the bursts of one lane: beside its latency it says nothing."""
+        return self.summary.throughput if of_several_lanes(self.key) else None
+
 
 @dataclass(frozen=True, slots=True)
 class Line:
@@ -58,14 +63,12 @@ def summary_of(series: Series, floor: Series | None = None) -> Summary:
             for number, values in sorted(series.rounds.items())
             if values and floor.rounds.get(number) and median(sorted(floor.rounds[number])) > 0
         ]
-    # Acts a second say something only where lanes work beside each other.
-    wall_s = series.wall_s if series.key.level > 1 and series.ok else None
     return summarise(
         rounds,
         failures=series.failed,
         rejected=series.rejected,
         floor_pairs=pairs or None,
-        wall_s=wall_s or None,
+        wall_s=(series.wall_s or None) if series.ok else None,
         lags=series.lags if of_several_lanes(series.key) else None,
     )
 
@@ -173,7 +176,7 @@ def _median(row: Row, size: float) -> str:
 
 
 def _rate(row: Row, _size: float) -> str:
-    value = row.summary.throughput
+    value = row.throughput
     return "" if value is None else f"{number(value)}/s"
 
 
@@ -326,7 +329,7 @@ def notes(groups: Sequence[Sequence[Row]], header: Mapping[str, Any], width: int
         out.append(
             "(×): the floor pauses in another way, by a signal to its processes: two acts, not one with and without"
         )
-    if any(row.summary.throughput is not None for row in rows):
+    if any(row.throughput is not None for row in rows):
         out.append("rate: successful acts a second of the wall time of their rounds")
     if any(row.generator is not None for row in rows):
         out.append(

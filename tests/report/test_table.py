@@ -200,6 +200,17 @@ def test_rate_only_under_load() -> None:
     assert cells(table(samples, header=_asking(level=4)))["rate"] == "40.0/s"
 
 
+@pytest.mark.parametrize(("shape", "rate"), [("burst", None), ("closed-4", 10.0), ("closed-1s", 10.0)])
+def test_one_lane_that_begins_again_and_again_has_a_rate(shape: str, rate: float | None) -> None:
+    key = SeriesKey("fake", "startup", (), "", 1, shape)
+    samples = [sample(key=key, ms=100, at=10**9 + n * 10**8) for n in range(4)]
+    header = {**HEADER, "blocks": [{**HEADER["blocks"][0], "shape": shape}]}
+    lines = table(samples, header=header)
+    assert cells(lines).get("rate") == (rate and "10.0/s")
+    assert any(text.startswith("rate: ") for text in texts(lines)) == bool(rate)
+    assert extra_info(_series(samples), header)["sandboxbench"]["throughput_per_s"] == rate
+
+
 def test_shown_is_what_was_asked_for() -> None:
     samples = [*many(3), *many(3, operation="exec"), *many(3, "null"), *many(3, "other")]
     series = SeriesTable()
