@@ -69,12 +69,15 @@ def read_limits(name: str, options: Mapping[str, Any], own: frozenset[str] = fro
             allowed = "a number above 0" if key == "create_rate" else f"a whole number from {least} on"
             raise _wrong(name, key, value, f"is not {allowed}")
     if limits.max_queued is not None and limits.max_live is None:
-        raise _wrong(name, "max_queued", limits.max_queued, "needs max_live: creates wait for room under it")
+        raise _wrong(
+            name, "max_queued", limits.max_queued, "needs max_live: creates wait for room under it", "max_live"
+        )
     return limits
 
 
-def _wrong(name: str, key: str, value: object, why: str) -> UsageError:
+def _wrong(name: str, key: str, value: object, why: str, write: str = "") -> UsageError:
+    example = write or key
     return UsageError(
         f"provider {name!r}: setting {key} = {value!r} {why}; "
-        f"write for example --sandbox-option {name}.{key}={_EXAMPLES[key]}"
+        f"write for example --sandbox-option {name}.{example}={_EXAMPLES[example]}"
     )
