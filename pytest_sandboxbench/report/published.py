@@ -39,6 +39,8 @@ def extra_info(series: Series, header: Mapping[str, Any]) -> dict[str, Any]:
             "host": header.get("host", {}),
             "run_id": header.get("run_id"),
             "warmup_rounds": block.get("warmup"),
+            "workers": block.get("workers"),
+            "complete": block.get("complete"),
             "median_interval_ns": [summary.low, summary.high],
             "units": summary.units,
             "outcomes": dict(series.outcomes),

@@ -57,7 +57,7 @@ def summary_of(series: Series, floor: Series | None = None) -> Summary:
     """The numbers of a series; ``floor`` is that of the bare process, paired round by round."""
     rounds = [values for _number, values in sorted(series.rounds.items()) if values]
     pairs = None
-    if floor is not None and floor is not series:
+    if floor is not None and floor is not series and not series.rejected:  # fewer at a time are another load
         pairs = [
             (median(sorted(values)), median(sorted(floor.rounds[number])))
             for number, values in sorted(series.rounds.items())
