@@ -278,7 +278,8 @@ def test_a_poor_output_is_no_traceback(tmp_path: Path, line: str, env: dict[str,
 def test_init_copies_the_suites(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("init") == 0
     assert capsys.readouterr().out == "copied the suites to benches: pytest benches\n"
-    assert {"conftest.py", "test_lifecycle.py", "test_startup.py", "test_throughput.py"} <= {path.name for path in Path("benches").iterdir()}
+    suites = {"conftest.py", "test_lifecycle.py", "test_startup.py", "test_throughput.py"}
+    assert suites <= {path.name for path in Path("benches").iterdir()}
     Path("empty").mkdir()
     assert run("init", "empty") == 0
     assert run("init", "new/deep") == 0
