@@ -11,6 +11,7 @@ from .gate import Gate
 from .lanes import Lane
 from .operations import Scenario
 from .requests import Requests
+from .watchdog import LoopBlocked
 
 __all__ = ["Lives"]
 
@@ -104,9 +105,7 @@ class Lives:
             if task is None or task.cancelling():
                 raise
             lane.give_up(asyncio.CancelledError("the adapter cancelled the operation by itself"))
-        except (KeyboardInterrupt, GeneratorExit):
-            raise
-        except BaseException as error:  # what a test runner fails a test with is no Exception
+        except (Exception, LoopBlocked, SystemExit) as error:
             lane.give_up(error)
         else:
             lane.finish()
