@@ -111,8 +111,10 @@ def pytest_pycollect_makeitem(collector: pytest.Collector) -> Generator[None, An
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if (session := config.stash.get(SESSION, None)) is not None:
-        session.filter(items)
+    # Also in a run without benches of ours: pytest-benchmark's own way was taken over.
+    from .baseline import bridge
+
+    bridge.mark_items(config, items, fixtures.used_by)
 
 
 @pytest.hookimpl(tryfirst=True)

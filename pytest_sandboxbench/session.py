@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import pytest
 
 from . import options
-from .baseline.bridge import PublishedSeries, Wishes, check_collection, mark_items, publish, regressions
+from .baseline.bridge import PublishedSeries, Wishes, check_collection, publish, regressions
 from .bench import SandboxBench
 from .blocks import Blocks, provider_name
 from .clock import NS_PER_S
@@ -135,10 +135,6 @@ class BenchSession:
                 marker = node.get_closest_marker("asyncio")
                 if marker is None or "loop_scope" not in marker.kwargs:
                     node.add_marker(pytest.mark.asyncio(loop_scope="session"), append=False)
-
-    def filter(self, items: Sequence[pytest.Item]) -> None:
-        """pytest-benchmark's words for choosing tests hold for ours too."""
-        mark_items(self.config, items, is_ours)
 
     def group(self, items: Sequence[pytest.Item]) -> None:
         """After deselection: what is selected, and which tests are views on one block. ``UsageError`` for a mistake."""

@@ -126,3 +126,9 @@ def test_what_cannot_work_is_told_before_anything_is_measured(
     assert result.ret == 4
     assert "INTERNALERROR" not in text
     assert suite.calls("create") == []
+
+
+def test_only_holds_in_a_run_without_benches_of_ours(suite: Suite) -> None:
+    """pytest-benchmark's own way is taken over for the whole run."""
+    suite.write(test_others="def test_plain(): pass\n\ndef test_benchmark(benchmark): benchmark(len, [])\n")
+    suite.bare("--benchmark-only").assert_outcomes(passed=1, skipped=1)

@@ -50,7 +50,8 @@ def started(suite: Suite, *arguments: str) -> subprocess.Popen[str]:
     return process
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=FULL)])
+@FULL
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupt_shows_what_was_measured_until_then(suite: Suite, number: signal.Signals) -> None:
     process = started(suite)
     process.send_signal(number)

@@ -50,10 +50,10 @@ def test_they_hold_over_all_workers_and_say_so(benches: Suite, workers: tuple[st
     assert "80 of 80 rejections are ours" in " ".join(text.split())
 
 
-def test_waves_of_a_bench_whose_lanes_hold_sandboxes(benches: Suite, workers: tuple[str, ...]) -> None:
+def test_waves_of_a_bench_whose_lanes_hold_sandboxes(benches: Suite, workers_in_full: tuple[str, ...]) -> None:
     chosen = ("-k", "test_startup or test_exec or test_destroy", "--concurrency=6", "--sandbox-samples=2")
     options = ("--sandbox-option=fake.limiter_max_live=2", "--sandbox-option=fake.create=0.02")
-    text = clean(benches.run("benches", *chosen, *options, *workers), 0)
+    text = clean(benches.run("benches", *chosen, *options, *workers_in_full), 0)
     assert {sample["outcome"] for sample in benches.samples()} == {"ok"}
     assert most_at_once(benches) == 2
     assert "fake:exec @6: never more than 2 lanes had a sandbox" in " ".join(text.split())
