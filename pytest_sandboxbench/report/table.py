@@ -351,7 +351,7 @@ def notes(groups: Sequence[Sequence[Row]], header: Mapping[str, Any], width: int
         )
     cut = [block for block in header.get("blocks", []) if not block.get("complete")]
     if cut:
-        names = ", ".join(f"{b['id']} ({b['cut']})" if b.get("cut") else str(b["id"]) for b in cut)
+        names = ", ".join(str(block["id"]) for block in cut)
         out.append(f"INTERRUPTED: {names} did not run to the end; of the last round some lanes may be missing")
     for name, provider in header.get("providers", {}).items():
         told = {k: v for k, v in provider.get("facts", {}).items() if k in _SHOWN_FACTS}
