@@ -158,7 +158,7 @@ ORDINARY = one(
         ("worksteal", ()),
         # With this pytest-xdist runs the deadly test once more on each new worker, as long as there are new ones.
         ("loadscope", ("--max-worker-restart=1",)),
-        # Without a new one, pytest-xdist ends all workers at once: benches run where ordinary tests are dealt out by then.
+        # Without a new one, pytest-xdist ends all workers at once: benches run where no ordinary test is left.
         ("load", ("--max-worker-restart=0",)),
         ("loadscope", ("--max-worker-restart=0",)),
     ],
