@@ -14,7 +14,7 @@ from .load.deadlines import describe
 from .load.gang_worker import worker_hooks
 from .load.operations import OPERATIONS, Scenario, shown_operations
 from .markers import read
-from .naming import block_id, is_coroutine, measures, shape, variants
+from .naming import block_id, is_coroutine, level, measures, shape, variants
 from .records.schema import Row
 from .records.series import Series, SeriesTable
 from .stash import SERIES
@@ -30,10 +30,6 @@ __all__ = ["Blocks", "provider_name"]
 def provider_name(node: pytest.Item) -> str:
     name: str = node.callspec.params["sandbox_provider"]  # type: ignore[attr-defined]
     return name
-
-
-def _level(node: pytest.Item) -> int:
-    return int(node.callspec.params.get("concurrency", 1))  # type: ignore[attr-defined]
 
 
 class Blocks:
@@ -61,7 +57,7 @@ class Blocks:
     @property
     def benches(self) -> list[Bench]:
         """What a gang must know of the tests that measure."""
-        return [Bench(item.nodeid, _level(item), id_) for id_, members in self._members.items() for item in members]
+        return [Bench(item.nodeid, level(item), id_) for id_, members in self._members.items() for item in members]
 
     async def measure(
         self, node: pytest.Item, lanes: int, scenario: Scenario, operations: Sequence[str]

@@ -16,4 +16,8 @@ def clock_name() -> str:
         with open("/proc/sys/kernel/random/boot_id") as file:  # noqa: PTH123 -- every run with xdist loads this
             parts.append(file.read().strip())
         parts.append(os.readlink("/proc/self/ns/time"))  # noqa: PTH115
-    return "/".join(parts) or os.uname().nodename
+    if not parts:
+        import platform
+
+        return platform.node()
+    return "/".join(parts)

@@ -15,7 +15,17 @@ from .load.shapes import parse_shape
 from .markers import read
 from .records.schema import key_text
 
-__all__ = ["block_id", "is_coroutine", "is_ours", "is_parametrized", "measures", "own_name", "shape", "variants"]
+__all__ = [
+    "block_id",
+    "is_coroutine",
+    "is_ours",
+    "is_parametrized",
+    "level",
+    "measures",
+    "own_name",
+    "shape",
+    "variants",
+]
 
 
 def measures(item: pytest.Item) -> bool:
@@ -45,7 +55,7 @@ def block_id(item: pytest.Item) -> str:
     inside = ",".join(f"{k}={v}" for k, v in variants(item))
     chosen = shape(item)
     let_go = "" if chosen == "burst" else f"/{chosen}"
-    return f"{name}{'{' + inside + '}' if inside else ''}@{_level(item)}{let_go}"
+    return f"{name}{'{' + inside + '}' if inside else ''}@{level(item)}{let_go}"
 
 
 def shape(item: pytest.Item) -> str:
@@ -54,8 +64,8 @@ def shape(item: pytest.Item) -> str:
     ``UsageError`` names the test where its level is too high for that.
     """
     chosen: str = read(item).shape or options.get(item.config, "shape")
-    if lacking := parse_shape(chosen).lacks(_level(item)):
-        raise pytest.UsageError(f"{item.nodeid}: {lacking}; write for example closed-{_level(item) * 10}")
+    if lacking := parse_shape(chosen).lacks(level(item)):
+        raise pytest.UsageError(f"{item.nodeid}: {lacking}; write for example closed-{level(item) * 10}")
     return chosen
 
 
@@ -74,7 +84,7 @@ def is_parametrized(metafunc: pytest.Metafunc, name: str) -> bool:
     return False
 
 
-def _level(item: pytest.Item) -> int:
+def level(item: pytest.Item) -> int:
     return int(_params(item).get("concurrency", 1))
 
 

@@ -18,7 +18,8 @@ from pytest_sandboxbench.measuring import Measuring, Settings, ask
 from pytest_sandboxbench.providers.fake import FakeProvider
 from pytest_sandboxbench.providers.registry import Registry, parse_option
 from pytest_sandboxbench.records.read import Run, read_run
-from pytest_sandboxbench.report.table import build, notes, render
+from pytest_sandboxbench.report.notes import notes
+from pytest_sandboxbench.report.table import build, render
 
 QUICK: dict[str, Any] = {"rounds": 3, "warmup": 1, "seed": 7, "timeout_s": 0.3}
 

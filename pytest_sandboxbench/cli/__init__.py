@@ -240,8 +240,9 @@ def _report(arguments: argparse.Namespace) -> int:
 
 def _print_report(arguments: argparse.Namespace) -> int:
     from ..records.read import read_run
+    from ..report.notes import notes
     from ..report.scaling import scaling
-    from ..report.table import build, notes, render
+    from ..report.table import build, render
     from ..report.text import harmless
 
     folder = arguments.folder or _newest(Path(".sandboxbench"))

@@ -7,7 +7,7 @@ from array import array
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-__all__ = ["QUEUE", "TURNED_AWAY", "Rejections"]
+__all__ = ["QUEUE", "TURNED_AWAY", "Rejections", "is_our_wait"]
 
 QUEUE = "queue"
 """The phase in which a create waited for our own limits; ``queue_2`` and so on where a span has several."""
@@ -18,6 +18,11 @@ TURNED_AWAY = "turned_away"
 _WAIT = re.compile(rf"{QUEUE}(?:_\d+)?")
 
 _FIELDS = 3
+
+
+def is_our_wait(phase: str) -> bool:
+    """Of an instance with limits of ours: whether a phase is the wait for them."""
+    return _WAIT.fullmatch(phase) is not None
 
 
 class Rejections:
@@ -40,7 +45,7 @@ class Rejections:
 
     def serve(self, latency: int, phases: Mapping[str, tuple[int, int]]) -> None:
         """One success with phases; nanoseconds."""
-        wait = sum(end - start for name, (start, end) in phases.items() if _WAIT.fullmatch(name))
+        wait = sum(end - start for name, (start, end) in phases.items() if is_our_wait(name))
         if wait:
             self._waits.extend((latency, min(wait, latency)))
 

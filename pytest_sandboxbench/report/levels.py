@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ..model import SeriesKey
 from ..records.busy import busy_shares, cpus_usable
-from ..records.rejections import QUEUE
+from ..records.rejections import is_our_wait
 from ..records.series import asked_rows, row_of_key
 from ..stats import Interval, median
 from ..stats.scaling import Finding, Level, examine
@@ -18,9 +17,6 @@ from .limiter import limiter
 from .table import Row
 
 __all__ = ["Ladder", "ladders"]
-
-
-_OUR_WAIT = re.compile(rf"{QUEUE}(?:_\d+)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +105,7 @@ def _level(row: Row, floor: Row | None, busy: float | None, header: Mapping[str,
             name: median(sorted(durations))
             for name, durations in row.series.phases.items()
             # Elsewhere a phase of this name is the provider's own.
-            if held is None or not _OUR_WAIT.fullmatch(name)
+            if held is None or not is_our_wait(name)
         },
         floor=compared.summary.median if compared else None,
         floor_throughput=compared.summary.throughput if compared else None,

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from .notes import notes
 from .scaling import scaling
-from .table import Line, build, notes, render
+from .table import Line, build, render
 from .text import harmless
 
 if TYPE_CHECKING:

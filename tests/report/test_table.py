@@ -13,8 +13,9 @@ from pytest_sandboxbench.model import Sample, SeriesKey
 from pytest_sandboxbench.records.read import read_run
 from pytest_sandboxbench.records.schema import encode
 from pytest_sandboxbench.records.series import SeriesTable
+from pytest_sandboxbench.report.notes import notes
 from pytest_sandboxbench.report.published import extra_info, figures
-from pytest_sandboxbench.report.table import Line, build, describe_row, notes, render, row_of
+from pytest_sandboxbench.report.table import Line, build, describe_row, render, row_of
 from pytest_sandboxbench.report.text import columns
 from tests.records.written import HEADER, folder, sample
 
@@ -348,6 +349,14 @@ def test_what_the_generator_did_is_shown_under_load_only() -> None:
     assert cells(lines)["spread"] == "300 µs"
     one_after_another = [sample(level=4, round=0, lane=lane, at=10**9 + 20_000_000 * lane) for lane in range(4)]
     assert cells(table([*late[4:], *one_after_another], header=_asking(level=4)))["at once"] == "1-4/4"
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 120, 200])
+def test_only_columns_that_are_shown_are_explained(width: int) -> None:
+    together = [*many(20, level=4), *many(20, "null", ms=2, level=4)]
+    lines = table(together, width, header=_asking("fake", "null", level=4))
+    explained = {text.partition(":")[0] for text in texts(lines) if text.startswith(("rate:", "at once:", "spread:"))}
+    assert explained == {"rate", "at once", "spread"} & set(cells(lines))
 
 
 @pytest.mark.parametrize("width", WIDTHS)
