@@ -354,7 +354,7 @@ def parsed(line: bytes) -> Any:
 @pytest.mark.parametrize("capabilities", [LABELS, NO_LABELS], ids=["labels", "no labels"])
 @given(acts=ACTS)
 @example(acts=["making", "making", "made", "gone", "made again", "settle"])
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_wherever_the_writer_ends_what_exists_is_accounted_for(
     tmp_path_factory: pytest.TempPathFactory, capabilities: Capabilities, acts: list[str]
 ) -> None:

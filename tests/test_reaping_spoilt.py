@@ -24,7 +24,7 @@ __all__ = ["world"]
     where=st.floats(0, 1),
     after=st.sampled_from([b"", b"\0" * 50, b"{}\n"]),
 )
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_a_ledger_cut_anywhere_leads_to_all_that_exists_and_to_nothing_else(
     tmp_path_factory: pytest.TempPathFactory, number: int, unknown: int, where: float, after: bytes
 ) -> None:

@@ -295,7 +295,7 @@ def test_one_that_shows_signs_of_life_is_waited_for() -> None:
 
 
 @given(seed=st.integers(0, 10_000), workers=st.integers(1, 5), deaths=st.integers(0, 4))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_whatever_dies_whenever_every_bench_is_led_or_named_and_nobody_waits_for_ever(
     seed: int, workers: int, deaths: int
 ) -> None:

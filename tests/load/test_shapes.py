@@ -12,8 +12,6 @@ from pytest_sandboxbench.load.shapes import BURST, EXAMPLES, Shape, default_roun
 from pytest_sandboxbench.model import SeriesKey
 from pytest_sandboxbench.records.schema import parse_key
 
-from ..properties import REPEATABLE
-
 
 @pytest.mark.parametrize(
     ("text", "shape", "spelled"),
@@ -88,7 +86,6 @@ TEXT = st.builds(
 
 
 @given(TEXT | st.text(max_size=12))
-@REPEATABLE
 def test_whatever_is_accepted_can_stand_in_a_key(text: str) -> None:
     try:
         shape = parse_shape(text)
@@ -109,14 +106,12 @@ SHAPES = st.one_of(
 
 
 @given(SHAPES, SHAPES)
-@REPEATABLE
 def test_a_shape_comes_back_from_its_text_and_two_shapes_have_two(one: Shape, other: Shape) -> None:
     assert parse_shape(str(one)) == one
     assert (str(one) == str(other)) == (one == other)
 
 
 @given(st.integers(1, 10_000_000), st.integers(0, 10_000))
-@REPEATABLE
 def test_arrivals_by_the_clock_do_not_drift(mhz: int, lane: int) -> None:
     exact = Fraction(lane * 10**12, mhz)
     assert abs(Shape("rate", per_s=mhz / 1000).due_ns(lane) - exact) <= 1 + exact / 2**50
@@ -129,7 +124,6 @@ def test_when_lanes_are_due() -> None:
 
 
 @given(st.integers(1, 500), st.integers(1, 60), st.integers(1, 8))
-@REPEATABLE
 def test_processes_share_the_requests_out_exactly(requests: int, level: int, size: int) -> None:
     shape = Shape("closed", requests=requests)
     lanes = [range(rank, level, size) for rank in range(size)]

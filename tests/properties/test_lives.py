@@ -19,7 +19,6 @@ from pytest_sandboxbench.model import Owner, SandboxSpec
 from pytest_sandboxbench.providers import bubblewrap, fake, null, proc
 from pytest_sandboxbench.providers.fake_clock import run_virtual
 
-from . import REPEATABLE
 from .machine import Lives
 from .world import World
 
@@ -31,9 +30,7 @@ def lead(world: World, examples: int, steps: int) -> None:
         pass
 
     LivesHere.world = world
-    run_state_machine_as_test(
-        LivesHere, settings=settings(REPEATABLE, max_examples=examples, stateful_step_count=steps)
-    )
+    run_state_machine_as_test(LivesHere, settings=settings(max_examples=examples, stateful_step_count=steps))
     assert len(world.made) >= 2 * examples
 
 

@@ -21,8 +21,6 @@ from pytest_sandboxbench.providers.registry import parse_option
 from pytest_sandboxbench.providers.settings import read_settings
 from pytest_sandboxbench.records.schema import key_text, parse_key
 
-from . import REPEATABLE
-
 ANYTHING = st.text(max_size=30)
 
 
@@ -56,13 +54,11 @@ KEY = st.from_regex(r"[a-z][a-z_-]{0,12}", fullmatch=True)
 
 
 @given(NAME, KEY, ANYTHING)
-@REPEATABLE
 def test_an_option_comes_back_from_its_parts(name: str, key: str, value: str) -> None:
     assert parse_option(f"{name}.{key}={value}") == (name, key, value)
 
 
 @given(near(st.builds("{}.{}={}".format, NAME, KEY, ANYTHING), "ab.=-"))
-@REPEATABLE
 def test_any_text_is_an_option_or_is_refused(text: str) -> None:
     parts = read(lambda: parse_option(text), ValueError)
     assert parts is None or "{}.{}={}".format(*parts) == text
@@ -96,12 +92,12 @@ def test_an_options_value_is_read_as_it_was_written_and_nothing_else_gets_throug
     reader, right = _VALUES[name][0], RIGHT[name]
 
     @given(right)
-    @settings(REPEATABLE, max_examples=30)
+    @settings(max_examples=30)
     def comes_back(value: Any) -> None:
         assert reader(written(value)) == (tuple(value) if isinstance(value, list) else value)
 
     @given(near(right.map(written), "0123456789.,-+e_ ax'\"\\"))
-    @settings(REPEATABLE, max_examples=60)
+    @settings(max_examples=60)
     def any_text(text: str) -> None:
         value = read(lambda: reader(text), argparse.ArgumentTypeError)
         # What was read can be written into an ini file and is the same there.
@@ -115,7 +111,6 @@ def test_an_options_value_is_read_as_it_was_written_and_nothing_else_gets_throug
 
 
 @given(ANYTHING, ANYTHING, ANYTHING, ANYTHING)
-@REPEATABLE
 def test_any_text_can_be_a_variant_of_a_key(name: str, value: str, other_name: str, other_value: str) -> None:
     def key(name: str, value: str) -> SeriesKey:
         return SeriesKey("fake", "exec", ((key_text(name), key_text(value)),), "boot", 16)
@@ -138,7 +133,7 @@ def test_any_text_can_be_a_variant_of_a_key(name: str, value: str, other_name: s
         "ab:{}=,.@/19 ",
     )
 )
-@settings(REPEATABLE, max_examples=200)
+@settings(max_examples=200)
 def test_any_text_is_a_key_or_is_refused(text: str) -> None:
     key = read(lambda: parse_key(text), ValueError)
     assert key is None or str(key) == text
@@ -175,7 +170,6 @@ def steps(draw: st.DrawFn, operation: str) -> tuple[str, list[Step]]:
 
 
 @given(st.data(), st.sampled_from(OPERATIONS), st.booleans())
-@REPEATABLE
 def test_a_script_is_played_as_it_was_written(data: st.DataObject, operation: str, again: bool) -> None:
     items = data.draw(st.lists(steps(operation), min_size=1, max_size=4))
     script = parse_script("fake", operation, [text for text, _ in items] + ["..."] * again)
@@ -185,7 +179,7 @@ def test_a_script_is_played_as_it_was_written(data: st.DataObject, operation: st
 
 
 @given(st.data(), st.sampled_from(OPERATIONS))
-@settings(REPEATABLE, max_examples=200)
+@settings(max_examples=200)
 def test_any_script_is_read_or_refused(data: st.DataObject, operation: str) -> None:
     alphabet = "0123456789x+.:e-_" + "hangswoexit"
     text = steps(operation).map(lambda step: step[0]) | st.just("...")
@@ -201,7 +195,6 @@ def test_any_script_is_read_or_refused(data: st.DataObject, operation: str) -> N
 
 
 @given(near(st.floats(0, 1e8).map(str), "0123456789.e+-_ "))
-@REPEATABLE
 def test_any_text_is_a_number_of_seconds_or_is_refused(text: str) -> None:
     value = read(lambda: parse_seconds(text), ValueError)
     assert value is None or 0 <= value < 1e9
@@ -259,7 +252,6 @@ TOML = st.recursive(
 
 
 @given(SETTINGS)
-@REPEATABLE
 def test_settings_come_back_from_text_and_from_toml(chosen: Settings) -> None:
     values = asdict(chosen)
     assert read_settings(Settings, "box", {k: v for k, v in values.items() if v is not None}) == chosen
@@ -274,7 +266,7 @@ def test_any_value_is_a_setting_or_is_refused(kind: type[Any]) -> None:
         st.sampled_from([*kind.__dataclass_fields__, "nonsense"]) | ANYTHING,
         TOML | near(st.integers().map(str), "9.e-"),
     )
-    @settings(REPEATABLE, max_examples=200)
+    @settings(max_examples=200)
     def check(key: str, value: Any) -> None:
         read(lambda: read_settings(kind, "box", {key: value}), UsageError)
 
@@ -282,7 +274,7 @@ def test_any_value_is_a_setting_or_is_refused(kind: type[Any]) -> None:
 
 
 @given(st.sampled_from(list(FakeSettings.__dataclass_fields__)), TOML | near(st.floats().map(str), "9.e-x+:,a"))
-@settings(REPEATABLE, max_examples=200)
+@settings(max_examples=200)
 def test_any_value_is_a_setting_of_the_scripted_provider_or_is_refused(key: str, value: Any) -> None:
     read(lambda: read_plan("fake", {"max_live": 5, key: value}), UsageError)
 

@@ -24,7 +24,6 @@ from pytest_sandboxbench.records.series import SeriesTable
 from pytest_sandboxbench.records.spool import write_header
 
 from ..records.written import HEADER, folder, sample
-from . import REPEATABLE
 
 KEYS = [parse_key(f"fäke-{n}:act{{kind=x}}.boot@{n}/burst") for n in (1, 2)] + [parse_key("null:exec@1/burst")]
 TIMES = st.tuples(*[st.integers(0, 1 << 40)] * 4).map(sorted)
@@ -92,7 +91,7 @@ def try_to_read(path: Path) -> tuple[Run | None, str]:
 
 def test_cut_at_any_byte_what_comes_before_is_read_as_it_was_written(tmp_path: Path) -> None:
     @given(SOME, st.integers(0, 1000) | st.integers(-2, 2), st.integers(0, 3))
-    @settings(REPEATABLE, max_examples=150)
+    @settings(max_examples=150)
     def check(written: list[Sample], cut: int, line: int) -> None:
         rows = [lines([encode(one, 0)]) for one in written]
         whole = b"".join(rows)
@@ -116,7 +115,7 @@ def test_with_any_byte_changed_a_line_is_named_or_no_sample_is_lost(tmp_path: Pa
     """A digit that became another is a valid number: no reader could see that. But the samples are all there."""
 
     @given(SOME, st.integers(min_value=0), st.integers(1, 255))
-    @settings(REPEATABLE, max_examples=120)
+    @settings(max_examples=120)
     def check(written: list[Sample], at: int, change: int) -> None:
         path = folder(tmp_path) / "samples.jsonl"
         data = bytearray(lines(encode(one, 0) for one in written))
@@ -145,7 +144,7 @@ def test_a_line_of_anything_is_named(tmp_path: Path) -> None:
     garbage = st.binary(max_size=40).map(lambda data: data.replace(b"\n", b""))
 
     @given(SOME, st.integers(0, 6), garbage | JSON.map(lambda value: json.dumps(value).encode()) | changed)
-    @settings(REPEATABLE, max_examples=120)
+    @settings(max_examples=120)
     def check(written: list[Sample], at: int, line: bytes) -> None:
         rows = [lines([encode(one, 0)]) for one in written]
         rows.insert(at, line + b"\n")
@@ -181,7 +180,7 @@ def test_a_header_with_any_bytes_changed_is_read_or_refused(tmp_path: Path) -> N
     path = tmp_path / "run.json"
 
     @given(st.lists(st.tuples(st.integers(min_value=0), st.integers(0, 255)), min_size=1, max_size=3))
-    @settings(REPEATABLE, max_examples=400)
+    @settings(max_examples=400)
     def check(changes: list[tuple[int, int]]) -> None:
         assert write_header(tmp_path, HEADER) == ""
         data = bytearray(path.read_bytes())

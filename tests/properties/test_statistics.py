@@ -23,8 +23,6 @@ from pytest_sandboxbench.stats import (
     summarise,
 )
 
-from . import REPEATABLE
-
 # Whole numbers as far as floats hold them exactly: what should be equal is equal, without a tolerance.
 whole = st.integers(0, 1 << 40)
 series = st.lists(whole, min_size=1, max_size=60)
@@ -49,14 +47,12 @@ def same(one: Interval, other: Interval, factor: float = 1.0, shift: float = 0.0
 
 
 @given(series | tied, shares)
-@REPEATABLE
 def test_a_percentile_from_above_is_one_from_below(data: list[int], q: float) -> None:
     mirrored = percentile(sorted(-x for x in data), 1 - q)
     assert close(percentile(sorted(data), q), -mirrored)
 
 
 @given(series, st.integers(0, 59), whole, st.floats(0, 1))
-@REPEATABLE
 def test_a_slower_value_makes_no_percentile_faster(data: list[int], at: int, more: int, q: float) -> None:
     slower = list(data)
     slower[at % len(data)] += more
@@ -67,7 +63,6 @@ def test_a_slower_value_makes_no_percentile_faster(data: list[int], at: int, mor
 
 
 @given(series | tied, shares, confidences, sides)
-@REPEATABLE
 def test_the_interval_of_a_mirror_image_is_the_mirror_image(
     data: list[int], q: float, confidence: float, side: Side
 ) -> None:
@@ -77,7 +72,6 @@ def test_the_interval_of_a_mirror_image_is_the_mirror_image(
 
 
 @given(series | tied, shares, confidences, sides, st.sampled_from([0.25, 1024.0]), whole)
-@REPEATABLE
 def test_any_interval_scales_and_shifts(
     data: list[int], q: float, confidence: float, side: Side, factor: float, shift: int
 ) -> None:
@@ -87,7 +81,6 @@ def test_any_interval_scales_and_shifts(
 
 
 @given(series | tied, shares, sides)
-@REPEATABLE
 def test_more_confidence_is_never_narrower(data: list[int], q: float, side: Side) -> None:
     widths = [order_interval(sorted(data), q, confidence, side=side) for confidence in (0.5, 0.8, 0.95, 0.99)]
     for narrow, wide in pairwise(widths):
@@ -96,7 +89,6 @@ def test_more_confidence_is_never_narrower(data: list[int], q: float, side: Side
 
 
 @given(series | tied, shares, confidences)
-@REPEATABLE
 def test_a_one_sided_bound_is_that_of_two_sides_with_twice_the_error(
     data: list[int], q: float, confidence: float
 ) -> None:
@@ -107,7 +99,6 @@ def test_a_one_sided_bound_is_that_of_two_sides_with_twice_the_error(
 
 
 @given(whole, shares, confidences, sides)
-@REPEATABLE
 def test_one_value_bounds_only_what_it_may(value: int, q: float, confidence: float, side: Side) -> None:
     """It lies above the quantile with probability 1 - q, and below it with probability q."""
     interval = order_interval([value], q, confidence, side=side)
@@ -153,7 +144,6 @@ def test_coverage_with_ties_is_at_least_nominal_by_counting_every_sample(weights
 
 
 @given(st.integers(1, 400), st.integers(0, 399), confidences)
-@REPEATABLE
 def test_one_more_success_lowers_no_bound(n: int, successes: int, confidence: float) -> None:
     successes %= n
     one, more = success_interval(successes, n, confidence), success_interval(successes + 1, n, confidence)
@@ -168,7 +158,6 @@ def test_the_rate_of_one_attempt() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(1, 1 << 30), st.integers(1, 1 << 30)), min_size=1, max_size=40))
-@REPEATABLE
 def test_the_ratio_the_other_way_round_is_one_over_it(pairs: list[tuple[int, int]]) -> None:
     one, other = ratio_interval(pairs), ratio_interval([(b, a) for a, b in pairs])
     assert close(one.low, 1 / other.high if math.isfinite(other.high) else -math.inf)
@@ -183,7 +172,7 @@ def test_the_ratio_the_other_way_round_is_one_over_it(pairs: list[tuple[int, int
 
 
 @given(rounds_of_lanes, st.integers(0, 3), whole)
-@settings(REPEATABLE, max_examples=40)
+@settings(max_examples=40)
 def test_the_interval_of_rounds_shifts(rounds: list[list[int]], seed: int, shift: int) -> None:
     one = cluster_interval(rounds, 0.5, seed=seed, resamples=40)
     other = cluster_interval([[x + shift for x in lanes] for lanes in rounds], 0.5, seed=seed, resamples=40)
@@ -191,7 +180,7 @@ def test_the_interval_of_rounds_shifts(rounds: list[list[int]], seed: int, shift
 
 
 @given(rounds_of_lanes, st.integers(0, 3))
-@settings(REPEATABLE, max_examples=40)
+@settings(max_examples=40)
 def test_the_bounds_of_rounds_are_values_that_were_measured(rounds: list[list[int]], seed: int) -> None:
     interval = percentile_interval(rounds, 0.5, seed=seed)
     measured = set(chain.from_iterable(rounds))
@@ -201,7 +190,7 @@ def test_the_bounds_of_rounds_are_values_that_were_measured(rounds: list[list[in
 
 
 @given(st.lists(st.lists(whole, max_size=4), max_size=30), st.sampled_from([0.25, 1024.0]))
-@settings(REPEATABLE, max_examples=60)
+@settings(max_examples=60)
 def test_a_summary_scales_and_is_in_order(rounds: list[list[int]], factor: float) -> None:
     """In whatever unit the values are: the same numbers in that unit, and what has none stays."""
     pairs = [(lanes[0], lanes[-1] + 1) for lanes in rounds if lanes]

@@ -6,7 +6,7 @@ from fractions import Fraction
 from itertools import accumulate
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_sandboxbench.stats.binomial import lower_rank, lower_tail, proportion_above, term
@@ -66,7 +66,6 @@ def test_rank_for_a_million_values(q: float) -> None:
 
 
 @given(st.integers(min_value=1, max_value=400), st.data())
-@settings(deadline=None)
 def test_upper_limit_of_a_proportion_solves_its_equation(n: int, data: st.DataObject) -> None:
     successes = data.draw(st.integers(min_value=0, max_value=n - 1))
     limit = proportion_above(successes, n, 0.025)

@@ -67,7 +67,6 @@ def test_one_sided_bound_of_a_tail_percentile(q: float, n: int) -> None:
 
 
 @given(st.integers(min_value=1, max_value=400), inner, confidences, sides)
-@settings(deadline=None)
 def test_finite_exactly_from_the_number_that_is_needed(n: int, q: float, confidence: float, side: Side) -> None:
     interval = order_interval([float(i) for i in range(n)], q, confidence, side=side)
     enough = n >= needed(q, confidence, side)
@@ -79,7 +78,6 @@ def test_finite_exactly_from_the_number_that_is_needed(n: int, q: float, confide
 
 @given(st.integers(min_value=1, max_value=300), inner, st.sampled_from([0.8, 0.9, 0.95, 0.99]))
 @example(2, 0.03125, 0.8)  # the first value alone would do as upper bound, but the estimate lies above it
-@settings(deadline=None)
 def test_coverage_is_at_least_nominal_and_no_wider_than_it_must(n: int, q: float, confidence: float) -> None:
     interval = order_interval([float(i) for i in range(1, n + 1)], q, confidence)
     low = 0 if interval.low == -INF else int(interval.low)
@@ -101,7 +99,6 @@ def test_coverage_holds_for_a_coin() -> None:
 
 
 @given(values, inner, confidences, sides)
-@settings(deadline=None)
 def test_contains_the_estimate_and_bounds_are_values(
     data: list[float], q: float, confidence: float, side: Side
 ) -> None:
@@ -112,7 +109,6 @@ def test_contains_the_estimate_and_bounds_are_values(
 
 
 @given(values, st.randoms(use_true_random=False))
-@settings(deadline=None)
 def test_median_interval_does_not_depend_on_the_order(data: list[float], rng: random.Random) -> None:
     shuffled = list(data)
     rng.shuffle(shuffled)
@@ -120,7 +116,6 @@ def test_median_interval_does_not_depend_on_the_order(data: list[float], rng: ra
 
 
 @given(values, st.sampled_from([0.5, 4.0, 1024.0]))
-@settings(deadline=None)
 def test_median_interval_scales(data: list[float], factor: float) -> None:
     one, other = median_interval(data), median_interval([x * factor for x in data])
     assert other.estimate == pytest.approx(one.estimate * factor)
@@ -128,14 +123,12 @@ def test_median_interval_scales(data: list[float], factor: float) -> None:
 
 
 @given(st.lists(st.integers(min_value=0, max_value=10**9), min_size=1, max_size=60), st.integers(0, 10**9))
-@settings(deadline=None)
 def test_median_interval_shifts(data: list[int], shift: int) -> None:
     one, other = median_interval(data), median_interval([x + shift for x in data])
     assert (other.estimate, other.low, other.high) == (one.estimate + shift, one.low + shift, one.high + shift)
 
 
 @given(st.floats(min_value=0.0, max_value=1e12), st.integers(min_value=6, max_value=100))
-@settings(deadline=None)
 def test_equal_values_have_an_interval_of_no_width(value: float, n: int) -> None:
     assert median_interval([value] * n) == Interval(value, value, value, 0.95, n)
 
@@ -162,7 +155,6 @@ def test_ratio_is_taken_pair_by_pair() -> None:
     st.lists(st.tuples(st.floats(min_value=1, max_value=1e9), st.floats(min_value=1, max_value=1e9)), min_size=1),
     st.sampled_from([0.5, 8.0]),
 )
-@settings(deadline=None)
 def test_ratio_has_no_unit(pairs: list[tuple[float, float]], factor: float) -> None:
     assert ratio_interval([(a * factor, b * factor) for a, b in pairs]) == ratio_interval(pairs)
 
@@ -191,7 +183,7 @@ def test_literal_success_rates(successes: int, n: int, low: float, high: float) 
 
 
 @given(st.integers(min_value=1, max_value=60), st.floats(min_value=0.001, max_value=0.999))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_success_interval_covers_every_rate(n: int, rate: float) -> None:
     inside = math.fsum(
         math.comb(n, k) * rate**k * (1 - rate) ** (n - k) for k in range(n + 1) if rate in success_interval(k, n)
@@ -200,7 +192,7 @@ def test_success_interval_covers_every_rate(n: int, rate: float) -> None:
 
 
 @given(st.integers(min_value=1, max_value=10**6), st.data())
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_success_interval_is_symmetric_and_contains_its_estimate(n: int, data: st.DataObject) -> None:
     successes = data.draw(st.integers(min_value=0, max_value=n))
     interval, other = success_interval(successes, n), success_interval(n - successes, n)
@@ -277,7 +269,7 @@ def test_same_seed_same_bounds() -> None:
 
 
 @given(many_rounds, st.integers(0, 5), sides)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_quantile_bounds_are_those_of_resamples_built_in_full(rounds: list[list[float]], seed: int, side: Side) -> None:
     fast = cluster_interval(rounds, 0.5, seed=seed, resamples=60, side=side)
     lower = cluster_interval(rounds, lambda x: x[(len(x) - 1) // 2], seed=seed, resamples=60, side=side)
@@ -287,7 +279,7 @@ def test_quantile_bounds_are_those_of_resamples_built_in_full(rounds: list[list[
 
 
 @given(many_rounds, st.integers(0, 5))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_cluster_interval_contains_the_estimate(rounds: list[list[float]], seed: int) -> None:
     interval = cluster_interval(rounds, median, seed=seed, resamples=40)
     pooled = sorted(chain.from_iterable(rounds))
@@ -297,7 +289,7 @@ def test_cluster_interval_contains_the_estimate(rounds: list[list[float]], seed:
 
 
 @given(many_rounds, st.sampled_from([0.5, 4.0]), st.randoms(use_true_random=False))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_cluster_interval_scales_and_ignores_the_order_of_lanes(
     rounds: list[list[float]], factor: float, rng: random.Random
 ) -> None:

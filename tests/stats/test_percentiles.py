@@ -5,7 +5,7 @@ import statistics
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_sandboxbench.stats import judged_side, median, needed, percentile, shown, shown_from
@@ -53,19 +53,16 @@ def test_q_is_a_share(q: float) -> None:
 
 
 @given(values)
-@settings(deadline=None)
 def test_median_is_that_of_the_statistics_module(data: list[float]) -> None:
     assert close(median(sorted(data)), statistics.median(data))
 
 
 @given(st.lists(st.integers(min_value=0, max_value=10**12), min_size=1, max_size=60))
-@settings(deadline=None)
 def test_median_of_whole_nanoseconds_agrees_to_the_last_digit(data: list[int]) -> None:
     assert median(sorted(data)) == statistics.median(data)
 
 
 @given(st.lists(st.floats(min_value=0.0, max_value=1e12), min_size=2, max_size=60))
-@settings(deadline=None)
 def test_percentiles_are_those_of_the_statistics_module(data: list[float]) -> None:
     theirs = statistics.quantiles(data, n=100, method="inclusive")
     ordered = sorted(data)
@@ -73,7 +70,6 @@ def test_percentiles_are_those_of_the_statistics_module(data: list[float]) -> No
 
 
 @given(values, st.lists(shares, min_size=2, max_size=20))
-@settings(deadline=None)
 def test_monotone_in_q_and_within_the_range(data: list[float], qs: list[float]) -> None:
     ordered = sorted(data)
     found = [percentile(ordered, q) for q in sorted(qs)]
@@ -83,21 +79,18 @@ def test_monotone_in_q_and_within_the_range(data: list[float], qs: list[float]) 
 
 
 @given(values, shares, st.sampled_from([0.25, 2.0, 1024.0]))
-@settings(deadline=None)
 def test_scale(data: list[float], q: float, factor: float) -> None:
     ordered = sorted(data)
     assert close(percentile([x * factor for x in ordered], q), percentile(ordered, q) * factor)
 
 
 @given(values, shares, st.floats(min_value=-1e9, max_value=1e9))
-@settings(deadline=None)
 def test_shift(data: list[float], q: float, shift: float) -> None:
     ordered = sorted(data)
     assert close(percentile([x + shift for x in ordered], q), percentile(ordered, q) + shift, 1e12)
 
 
 @given(st.floats(min_value=0.0, max_value=1e12), st.integers(min_value=1, max_value=50), shares)
-@settings(deadline=None)
 def test_ties(value: float, n: int, q: float) -> None:
     assert percentile([value] * n, q) == value
 
@@ -125,7 +118,6 @@ def test_an_exact_tie_is_enough() -> None:
 
 
 @given(st.floats(min_value=0.01, max_value=0.995), st.floats(min_value=0.5, max_value=0.999))
-@settings(deadline=None)
 def test_needed_is_the_first_number_that_reaches_the_confidence(q: float, confidence: float) -> None:
     n = needed(q, confidence, "upper")
     error = 1 - confidence

@@ -119,7 +119,7 @@ def test_a_round_without_success_is_no_unit() -> None:
 
 
 @given(some_rounds, st.integers(0, 50), st.integers(0, 50))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_every_summary_is_plain_json_and_in_order(rounds: list[list[float]], failures: int, rejected: int) -> None:
     summary = summarise(rounds, failures=failures, rejected=rejected)
     json.dumps(asdict(summary), allow_nan=False)
@@ -139,7 +139,6 @@ def test_every_summary_is_plain_json_and_in_order(rounds: list[list[float]], fai
 
 
 @given(st.lists(st.floats(min_value=0.0, max_value=1e12), min_size=1, max_size=120), st.randoms(use_true_random=False))
-@settings(deadline=None)
 def test_order_of_single_values_does_not_matter(data: list[float], rng: random.Random) -> None:
     shuffled = list(data)
     rng.shuffle(shuffled)
@@ -149,14 +148,12 @@ def test_order_of_single_values_does_not_matter(data: list[float], rng: random.R
 
 
 @given(st.floats(min_value=0.0, max_value=1e12), st.integers(min_value=2, max_value=200))
-@settings(deadline=None)
 def test_equal_values(value: float, n: int) -> None:
     summary = summarise(singles(*[value] * n))
     assert (summary.median, summary.mean, summary.stdev) == (value, value, 0.0)
 
 
 @given(st.lists(st.integers(min_value=0, max_value=10**9), min_size=2, max_size=120), st.integers(0, 10**9))
-@settings(deadline=None)
 def test_shift(data: list[int], shift: int) -> None:
     one, other = summarise(singles(*data)), summarise(singles(*[x + shift for x in data]))
     assert one.median is not None
