@@ -85,6 +85,7 @@ class BridgeState:
         self.keys: set[str] = set()
         self.regressions: list[Regression] = []
         self.other_regressions: list[tuple[str, str]] = []
+        self.not_compared: list[str] = []
         self.mistake = ""
 
 

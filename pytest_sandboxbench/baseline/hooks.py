@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from pytest_sandboxbench.baseline.bridge import BridgeState, Regression
 
 __all__ = ["BridgeHooks"]
+
+_NAMED = 5
 
 _Groups = list[tuple[str | None, list[dict[str, Any]]]]
 
@@ -50,7 +52,12 @@ class BridgeHooks:
             benchmark.compare_fail = None
             state.mistake = "--benchmark-compare-fail was given, and no saved run was there to compare with"
             session.exitstatus = pytest.ExitCode.USAGE_ERROR
-        elif (state.regressions or state.other_regressions) and session.exitstatus == pytest.ExitCode.OK:
+            return
+        if benchmark.compare_fail:
+            saved = {fullname for results in benchmark.compared_mapping.values() for fullname in results}
+            state.not_compared = sorted(state.keys - saved, key=_natural)
+        failed = state.regressions or state.other_regressions or len(state.not_compared) == len(state.keys)
+        if failed and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     @pytest.hookimpl(wrapper=True, trylast=True)
@@ -114,8 +121,25 @@ class BridgeHooks:
             terminal.section("benchmark regressions", red=True, bold=True)
             for name, text in state.other_regressions:
                 terminal.write_line(f"{name} - {text}", red=True)
+        if state.not_compared:
+            self._write_not_compared(terminal, state.not_compared, len(state.keys))
         if state.mistake:
             terminal.write_line(f"ERROR: {state.mistake}", red=True)
+
+    @staticmethod
+    def _write_not_compared(terminal: pytest.TerminalReporter, keys: Sequence[str], published: int) -> None:
+        """pytest-benchmark leaves out what a saved run lacks: after a change of names its gate would pass for ever."""
+        nothing = len(keys) == published
+        terminal.section("not compared", red=nothing, yellow=not nothing, bold=True)
+        names = ", ".join(keys[:_NAMED]) + (f" and {len(keys) - _NAMED} more" if len(keys) > _NAMED else "")
+        terminal.write_line(
+            f"ERROR: --benchmark-compare-fail judged nothing: the saved run has no series of this run: {names}"
+            if nothing
+            else f"--benchmark-compare-fail did not judge {len(keys)} of {published} series, which the saved run lacks: "
+            + names,
+            red=nothing,
+            yellow=not nothing,
+        )
 
 
 def describe(regression: Regression) -> str:

@@ -47,6 +47,33 @@ def test_no_regression_within_the_allowance(bench: Bench, workers: tuple[str, ..
     assert "regressions" not in printed(result)
 
 
+def test_a_gate_that_judged_nothing_fails(bench: Bench, workers: tuple[str, ...]) -> None:
+    """Of another provider, for instance, or from before an operation got its name: pytest-benchmark passes this."""
+    assert bench.run("--benchmark-save=base", "-k", "null").ret == 0
+    result = bench.run("--benchmark-compare", "-k", "bubblewrap", "--benchmark-compare-fail=median:1%", *workers)
+    assert result.ret == 1
+    no_traceback(result)
+    result.stdout.fnmatch_lines(
+        [
+            "*not compared*",
+            "ERROR: --benchmark-compare-fail judged nothing: the saved run has no series of this run: "
+            "bubblewrap:startup{cache=miss}@1/burst",
+        ]
+    )
+
+
+def test_what_the_saved_run_lacks_is_named_beside_what_was_judged(bench: Bench, workers: tuple[str, ...]) -> None:
+    assert bench.run("--benchmark-save=base", "-k", "null").ret == 0
+    result = bench.run("--benchmark-compare", "--benchmark-compare-fail=median:1%", *workers)
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(
+        [
+            "--benchmark-compare-fail did not judge 1 of 2 series, which the saved run lacks: "
+            "bubblewrap:startup{cache=miss}@1/burst"
+        ]
+    )
+
+
 def test_several_checks_each_say_what_broke(bench: Bench) -> None:
     assert bench.run("--benchmark-save=base").ret == 0
     result = bench.run("--benchmark-compare", "--factor=2", "--benchmark-compare-fail", "min:5%", "max:9%")
