@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 from ..clock import now_ns
@@ -16,8 +17,8 @@ class Aborted(Exception):
 class Barrier(Protocol):
     """One process's place among those that measure a block: it drives the lanes ``rank``, ``rank + size``, ...
 
-    ``released`` and ``done`` are called in this order, any number of times each; both may raise :class:`Aborted`, and
-    do so ever after.
+    ``released`` and ``done`` are called in this order, any number of times each, ``enough`` between the turns; all may
+    raise :class:`Aborted`, and do so ever after.
     """
 
     rank: int
@@ -34,6 +35,10 @@ class Barrier(Protocol):
         """No lane of this process is under way any more: wait for the others. Whether any of them said ``over``."""
         ...
 
+    async def enough(self, judge: Callable[[bytes], bool]) -> bool:
+        """Whether the rounds until now are enough, as rank 0 says: ``judge`` gets the samples of all others."""
+        ...
+
 
 class Alone:
     """One process drives all lanes."""
@@ -46,6 +51,9 @@ class Alone:
 
     async def done(self, over: bool) -> bool:
         return over
+
+    async def enough(self, judge: Callable[[bytes], bool]) -> bool:
+        return judge(b"")
 
 
 ALONE = Alone()

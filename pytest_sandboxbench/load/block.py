@@ -39,7 +39,8 @@ __all__ = ["Block", "BlockPlan", "BlockRunner", "Left", "Observer"]
 class BlockPlan:
     """How much is measured: counted exactly, warm-ups apart.
 
-    ``max_time_s`` ends the block early once at least ``min_rounds`` rounds are complete.
+    ``max_time_s`` ends the block early once at least ``min_rounds`` rounds are complete. ``more`` are numbers of rounds
+    at which it ends as well if what was measured until then is enough to judge, ascending, above ``rounds``.
     """
 
     rounds: int
@@ -48,6 +49,12 @@ class BlockPlan:
     timeout_s: float
     max_time_s: float | None = None
     min_rounds: int = 1
+    more: tuple[int, ...] = ()
+
+    @property
+    def looks(self) -> tuple[int, ...]:
+        """The numbers of rounds after which it may end."""
+        return (self.rounds, *self.more)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +101,8 @@ class Observer(Protocol):
 class BlockRunner:
     """Runs blocks on providers that are ready. ``before_timing`` may look into the first live sandbox of a provider.
 
-    With others behind the ``barrier`` it drives its share of the lanes; all draw the same order of providers.
+    With others behind the ``barrier`` it drives its share of the lanes; all draw the same order of providers. ``enough``
+    says whether more rounds would tell nothing new; it gets the samples that the others measured, as JSON lines.
     """
 
     providers: Mapping[str, Provider]
@@ -106,6 +114,7 @@ class BlockRunner:
     ledger: Ledger | None = None
     barrier: Barrier = ALONE
     admission: Admission | None = None
+    enough: Callable[[bytes], bool] = lambda _others: True
 
     async def run(self, block: Block) -> None:
         """Measure a block. ``Aborted`` when another process can go on no more; then the rounds until there count.
@@ -116,11 +125,15 @@ class BlockRunner:
         if lacking := shape.lacks(block.level):
             raise UsageError(lacking)
         draw = random.Random(f"{block.plan.seed}/{block.id}")
-        planned = len(block.providers) * (block.plan.warmup + block.plan.rounds)
-        started, turn = now_ns(), 0
+        warmup, started, turn = block.plan.warmup, now_ns(), 0
+        planned = 0
         try:
             with self.watchdog.watching():
-                for number in range(-block.plan.warmup, block.plan.rounds):
+                for number in range(-warmup, block.plan.looks[-1]):
+                    if number in block.plan.looks and await self.barrier.enough(self.enough):
+                        break
+                    upto = next(rounds for rounds in block.plan.looks if rounds > number)
+                    planned = len(block.providers) * (warmup + upto)
                     order = list(block.providers)
                     draw.shuffle(order)
                     over = False

@@ -8,6 +8,7 @@ What a worker says (``hear``)         what it hears
 ``begin`` PLAN                        ``begun`` PLAN of rank 0, ``known`` ROWS WHY, or ``abort`` WHY
 ``ready``                             ``release`` INSTANT, or ``abort``
 ``done`` OVER                         ``on`` OVER, or ``abort``
+``look``                              ``rows`` those of the others, for rank 0 once they are done; or ``abort``
 ``rows`` TEXT
 ``end`` WHY                           ``ended`` ROWS: those of the others, for rank 0
 ``left`` FAILURE, STOP
@@ -171,7 +172,7 @@ class Coordinator:
         with self._lock:
             worker = self._workers.get(name)
             if worker is None:
-                if subject in ("at", "begin", "ready", "done", "end"):
+                if subject in ("at", "begin", "ready", "done", "look", "end"):
                     self._send(name, ("stop" if subject == "at" else "abort", "it was given up"))
                 return
             worker.heard_ns = now_ns()
@@ -228,6 +229,9 @@ class Coordinator:
             self._running.over = self._running.over or over
         self._arrive(name, worker, "done")
 
+    def _look(self, name: str, worker: _Worker, what: Any) -> None:
+        self._arrive(name, worker, "look")
+
     def _end(self, name: str, worker: _Worker, why: str) -> None:
         if self._running is not None:
             if why:
@@ -273,7 +277,7 @@ class Coordinator:
         return "" if worker is None or running is None or name in running.left else worker.state
 
     def _waits(self, name: str) -> bool:
-        return self._state(name) in ("begin", "ready", "done", "end")
+        return self._state(name) in ("begin", "ready", "done", "look", "end")
 
     def _wait(self, running: _Running, worker: _Worker, state: str) -> None:
         worker.state = state
@@ -301,15 +305,21 @@ class Coordinator:
         elif states == {"done"}:
             over, running.over = running.over, False
             self._answer(running, present, ("on", over))
-        elif "end" in states and states & {"ready", "done"}:
+        elif "look" in states and states <= {"look", "done"}:
+            self._answer(running, [present[0]], ("rows", self._rows_of_others(running, present[0])))
+        elif "end" in states and states & {"ready", "done", "look"}:
             ended = next(name for name in present if self._state(name) == "end")
             self._abort(running, f"{ended} ended its part before the others")
         elif states == {"end"}:
             lead, block = present[0], self._blocks.get(running.bench.block, _Measured())
             block.complete = True
-            others = b"".join(text for name, text in block.rows if name != lead)
+            others = self._rows_of_others(running, lead)
             for name in present:
                 self._answer(running, [name], ("ended", others if name == lead else b""))
+
+    def _rows_of_others(self, running: _Running, lead: str) -> bytes:
+        block = self._blocks.get(running.bench.block, _Measured())
+        return b"".join(text for name, text in block.rows if name != lead)
 
     def _answer(self, running: _Running, names: Sequence[str], answer: tuple[Any, ...]) -> None:
         running.waiting_since_ns = None
@@ -324,7 +334,7 @@ class Coordinator:
         block = self._blocks.get(running.bench.block)
         if block is not None and not block.complete:
             block.why = block.why or running.why
-        waiting = [n for n in running.members if self._state(n) in ("begin", "ready", "done")]
+        waiting = [n for n in running.members if self._state(n) in ("begin", "ready", "done", "look")]
         self._answer(running, waiting, ("abort", running.why))
 
     def _forget(self, block: str) -> None:

@@ -6,7 +6,7 @@ import asyncio
 import queue
 import threading
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -30,6 +30,7 @@ _ANSWERS = {
     "begin": ("begun", "known", "abort"),
     "ready": ("release", "abort"),
     "done": ("on", "abort"),
+    "look": ("rows", "abort"),
     "end": ("ended",),
 }
 """What a question is answered with. What else comes was for one that nobody waits for any more."""
@@ -159,6 +160,13 @@ class Member:
         if self.size == 1:
             return over
         return bool((await self._ask("done", over))[1])
+
+    async def enough(self, judge: Callable[[bytes], bool]) -> bool:
+        over = False
+        if self.rank == 0:
+            _, rows = await self._ask("look")
+            over = judge(bytes(rows))
+        return await self.done(over)
 
     async def _beat(self) -> None:
         """Signs of life, as long as the event loop has one."""

@@ -119,6 +119,20 @@ def test_rank_0_gets_what_the_others_measured() -> None:
     assert [gang.last(name) for name in gang.names] == [("ended", b"x\nx\ny\n"), ("ended", b""), ("ended", b"")]
 
 
+def test_between_two_rounds_rank_0_gets_what_the_others_measured_and_says_whether_it_is_enough() -> None:
+    gang = Gang(3)
+    gang.begin()
+    gang.all("rows", b"x\n")
+    gang.say("gw1", "done", False)
+    gang.say("gw0", "look")
+    assert gang.last("gw0")[0] == "begun", "gw2 may have rows to send"
+    gang.say("gw2", "done", False)
+    assert gang.last("gw0") == ("rows", b"x\nx\n")
+    assert gang.last("gw1")[0] == gang.last("gw2")[0] == "begun"
+    gang.say("gw0", "done", True)
+    assert [gang.last(name) for name in gang.names] == [("on", True)] * 3
+
+
 def test_a_block_is_measured_once_whoever_shows_it_next() -> None:
     gang = Gang(1, 1, 1, workers=2, blocks="b")
     gang.all("at", "t0")
@@ -343,12 +357,13 @@ def _life(gang: Gang, name: str, came_to: dict[str, str]) -> Any:
             return
         if answer[0] == "skip":
             continue
+        rank = answer[1]
         gang.say(name, "begin", PLAN)
         answer = yield
         cut = answer[0] == "abort"
         for _ in range(3):
-            for subject in ("ready", "done"):
-                if not cut:
+            for subject in ("ready", "done", "look", "done"):
+                if not cut and (subject != "look" or rank == 0):
                     gang.say(name, subject, False)
                     answer = yield
                     cut = answer[0] == "abort"
