@@ -33,6 +33,7 @@ class Series:
         "_edges",
         "_lags",
         "_lanes",
+        "_places",
         "errors",
         "key",
         "outcomes",
@@ -54,6 +55,7 @@ class Series:
         self.rejections = Rejections()
         self.warmups = 0
         self._edges: dict[int, list[int]] = {}  # by round: first due, last end, its place among the rounds
+        self._places = array("I")  # that of each success, in the order in which they came, as in ``phases``
         self._lanes = Lanes() if of_several_lanes(key) else None
 
     def add(self, row: Row) -> None:
@@ -82,6 +84,7 @@ class Series:
             self._lanes.add(pack_act(edges[2], scheduled, row.started_ns, ended, outcome == "ok"))
         if outcome == "ok":
             self.rounds[number].append(ended - scheduled)
+            self._places.append(edges[2])
             self.queues.append(row.started_ns - scheduled)
             if self._lags is not None:
                 self._lags.append(self.queues[-1])
@@ -129,6 +132,25 @@ class Series:
     def wall_s(self) -> float:
         """Seconds from release to last end, summed over the rounds."""
         return sum(last - first for first, last, _ in self._edges.values()) / 1e9
+
+    @property
+    def walls_ns(self) -> dict[int, int]:
+        """A round's number -> nanoseconds from its release to its last end, failures included."""
+        return {number: last - first for number, (first, last, _) in self._edges.items()}
+
+    def phase_rounds(self, name: str) -> dict[int, list[int]] | None:
+        """A round's number -> the durations (ns) of a phase; rounds without one are left out.
+
+        None for a phase that not every success has: whose its durations are is not kept.
+        """
+        durations = self.phases.get(name)
+        if durations is None or len(durations) != len(self._places):
+            return None
+        numbers = list(self._edges)
+        found: dict[int, list[int]] = {}
+        for place, duration in zip(self._places, durations, strict=True):
+            found.setdefault(numbers[place], []).append(duration)
+        return found
 
     @property
     def lags(self) -> array[int]:
