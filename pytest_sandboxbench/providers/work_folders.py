@@ -43,13 +43,14 @@ class WorkFolders:
         self._prepared = True
 
     def _private(self, folder: Path) -> None:
-        try:
-            folder.mkdir(mode=0o700)
-            if self._uid != os.geteuid():
-                os.chown(folder, self._uid, self._uid)
-        except FileExistsError:
-            pass
+        folder.mkdir(mode=0o700, exist_ok=True)
         found = folder.lstat()
+        # Made by us a moment ago or by another process of this user, which has not given it away yet, or was killed
+        # before it could.
+        private = stat.S_ISDIR(found.st_mode) and not found.st_mode & 0o077
+        if private and found.st_uid == os.geteuid() != self._uid and not os.listdir(folder):
+            os.chown(folder, self._uid, self._uid, follow_symlinks=False)
+            found = folder.lstat()
         if not stat.S_ISDIR(found.st_mode) or found.st_uid != self._uid or found.st_mode & 0o077:
             raise PermissionError(f"{folder} is not a folder of user {self._uid} with mode 0700; remove it")
 
