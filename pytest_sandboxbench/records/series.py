@@ -138,6 +138,10 @@ class Series:
         """A round's number -> nanoseconds from its release to its last end, failures included."""
         return {number: last - first for number, (first, last, _) in self._edges.items()}
 
+    def successes(self) -> list[tuple[int, int]]:
+        """By round: how many acts succeeded, of how many. Of several lanes; of one, each act is a round."""
+        return [(sum(ok), len(ok)) for _, _, _, ok in (() if self._lanes is None else self._lanes.by_round())]
+
     def phase_rounds(self, name: str) -> dict[int, list[int]] | None:
         """A round's number -> the durations (ns) of a phase; rounds without one are left out.
 

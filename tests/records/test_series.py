@@ -29,6 +29,18 @@ def test_the_wall_time_of_a_round_ends_with_its_last_act_failed_or_not() -> None
     assert sum(series.walls_ns.values()) / 1e9 == series.wall_s
 
 
+def test_successes_are_counted_by_round() -> None:
+    series = series_of(
+        {"round": 4, "lane": 0, "level": 2},
+        {"round": 2, "lane": 0, "level": 2},
+        {"round": 2, "lane": 1, "level": 2, "outcome": "timeout"},
+        {"round": 4, "lane": 1, "level": 2},
+        {"round": 5, "lane": 1, "level": 2, "outcome": "rejected(quota)"},
+        {"round": -1, "level": 2, "warmup": True},
+    )
+    assert series.successes() == [(2, 2), (1, 2), (0, 1)]
+
+
 def test_a_phase_is_known_by_round_also_where_the_rounds_came_mixed() -> None:
     """As when several processes drive the lanes."""
     series = series_of(
