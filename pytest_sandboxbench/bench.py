@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 
+from . import options
 from .errors import UsageError
 from .load.guard import GuardedSandbox
 from .load.lanes import Lane
@@ -15,11 +16,13 @@ from .markers import NAME, read
 from .naming import own_name
 from .records.series import Series
 from .records.untrusted import harmless
+from .stash import VERDICTS
 
 if TYPE_CHECKING:
     from .blocks import Blocks
+    from .budgets.model import Verdict
 
-__all__ = ["Measurement", "SandboxBench"]
+__all__ = ["Measurement", "SandboxBench", "complaints"]
 
 
 _MANY_TIMEOUTS = 3
@@ -101,9 +104,17 @@ class SandboxBench:
             _refuse("a test measures once: write a second test, or run() with two operations")
         self.used = True
         series = await self._blocks.measure(self._node, self.level, scenario, operations)
-        broken = [one for one in series if one.failed or not one.ok]
+        verdicts = self._node.stash.get(VERDICTS, [])
+        if verdicts:
+            from .results import properties
+
+            self._node.user_properties += properties(verdicts)
+        # Somebody said how many may fail.
+        allowed = {verdict.series for verdict in verdicts if verdict.placed.budget.statistic == "success"}
+        broken = [_complaint(one) for one in series if not one.ok or (one.failed and str(one.key) not in allowed)]
+        broken += complaints(verdicts, strict=options.strict(self._node.config))
         if broken:
-            pytest.fail("\n".join(_complaint(one) for one in broken), pytrace=False)
+            pytest.fail("\n".join(broken), pytrace=False)
         return Measurement(series)
 
     @staticmethod
@@ -120,6 +131,16 @@ class SandboxBench:
 
 def _refuse(message: str) -> NoReturn:
     pytest.fail(message, pytrace=False)
+
+
+def complaints(verdicts: Sequence[Verdict], *, strict: bool) -> list[str]:
+    """Why budgets fail a test, in words; nothing where they hold. An inconclusive one fails it only if ``strict``."""
+    if not verdicts:
+        return []
+    from .budgets.wording import describe
+
+    failing = ("fail", "inconclusive") if strict else ("fail",)
+    return [describe(verdict) for verdict in verdicts if verdict.outcome in failing]
 
 
 def _complaint(series: Series) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -17,7 +18,7 @@ from .markers import read
 from .naming import block_id, is_coroutine, level, measures, shape, variants
 from .records.schema import Row
 from .records.series import Series, SeriesTable
-from .stash import SERIES
+from .stash import SERIES, VERDICTS
 
 if TYPE_CHECKING:
     from .load.block import Block
@@ -41,6 +42,7 @@ class Blocks:
         self._measured: dict[str, list[Series]] = {}
         self._cut: dict[str, str] = {}
         self._owners: dict[tuple[Any, ...], str] = {}
+        self._judged: dict[str, tuple[Block, bytes]] = {}
 
     def group(self, ours: Sequence[pytest.Item]) -> None:
         """Which tests are views on one block. ``UsageError`` for one that cannot measure."""
@@ -73,6 +75,8 @@ class Blocks:
             await self._run(node, id_, lanes, scenario)
         found = [s for s in self._measured[id_] if s.key.provider == provider and s.key.operation in operations]
         node.stash[SERIES] = [str(series.key) for series in found]
+        if (budgets := self._session.budgets) is not None and id_ in self._judged and self._leads:
+            node.stash[VERDICTS] = budgets.judge(node, provider, operations, *self._judged[id_])
         if id_ in self._cut:
             pytest.fail(f"{id_} was cut short: {self._cut[id_]}; the records hold the rounds until then", pytrace=False)
         return found
@@ -94,29 +98,54 @@ class Blocks:
             shape=shape(node),
         )
         asked: dict[str, list[str]] = {}
+        views = []
         for member, mark in zip(members, marks, strict=True):
             # A scenario of somebody's own is shown as a whole.
             operations = shown_operations(mark.operation or "") or scenario.operations
             asked.setdefault(provider_name(member), []).extend(operations)
+            views.append((member, provider_name(member), operations))
+        budgets = self._session.budgets
+        if budgets is not None and any(map(budgets.about, members)):
+            from .budgets.looks import schedule
+
+            most = measuring.most_rounds(block)
+            block = replace(block, plan=replace(block.plan, more=schedule(block.plan.rounds, most)[1:]))
+            self._judged[id_] = block, b""
+
+        def enough(others: bytes) -> bool:
+            return budgets is None or budgets.enough(views, block, measuring.last_block + others)
+
         if self._part is not None:
-            await self._run_together(self._part, block, asked)
+            await self._run_together(self._part, block, asked, enough)
             return
         try:
-            await measuring.run(block, asked)
+            await measuring.run(block, asked, enough=enough)
         except BaseException as error:
             self._cut[id_] = describe(error)
             raise
         finally:
             keys = self._session.absorb(measuring.last_block)
+            self._keep(block, measuring.last_block)
             self._measured[id_] = [series for key in keys if (series := self._session.results.get(key)) is not None]
             self._session.news.tell()
+
+    def _keep(self, block: Block, rows: bytes) -> None:
+        """The samples of a block that has budgets: they are looked at as they were when it could have ended."""
+        if block.id in self._judged:
+            self._judged[block.id] = self._judged[block.id][0], rows
+
+    @property
+    def _leads(self) -> bool:
+        return self._part is None or self._part.rank == 0
 
     @property
     def _part(self) -> Member | None:
         hooks = worker_hooks(self._session.config)
         return None if hooks is None else hooks.member
 
-    async def _run_together(self, part: Member, block: Block, asked: Mapping[str, Sequence[str]]) -> None:
+    async def _run_together(
+        self, part: Member, block: Block, asked: Mapping[str, Sequence[str]], enough: Callable[[bytes], bool]
+    ) -> None:
         """As one of a gang. Rank 0 has all samples in the end, the others their own.
 
         Whether the block was measured before only the controller knows: this process may have had no part in it, or not
@@ -134,15 +163,22 @@ class Blocks:
             rows, why = part.known
             if part.rank == 0:
                 self._measured[block.id] = _series(rows)
+                self._keep(block, rows)
             self._measured.setdefault(block.id, [])
         else:
-            rows, why = await self._drive(part, block, plan, asked)
+            rows, why = await self._drive(part, block, plan, asked, enough)
             self._measured[block.id] = _series(rows)
+            self._keep(block, rows)
         if why:
             self._cut[block.id] = why
 
     async def _drive(
-        self, part: Member, block: Block, plan: Mapping[str, Any], asked: Mapping[str, Sequence[str]]
+        self,
+        part: Member,
+        block: Block,
+        plan: Mapping[str, Any],
+        asked: Mapping[str, Sequence[str]],
+        enough: Callable[[bytes], bool],
     ) -> tuple[bytes, str]:
         """Measure a share of the block's lanes: what came of it, and why it was cut short, if it was."""
         measuring = self._session.measuring
@@ -151,7 +187,7 @@ class Blocks:
         try:
             block = await measuring.follow(block, plan)
             try:
-                await measuring.run(block, asked, ALONE if part.size == 1 else part)
+                await measuring.run(block, asked, ALONE if part.size == 1 else part, enough)
             finally:
                 rows = measuring.last_block
                 self._session.news.tell()
@@ -186,4 +222,5 @@ def _plan_of(block: Block) -> dict[str, Any]:
         "floor": block.floor,
         "rounds": block.plan.rounds,
         "warmup": block.plan.warmup,
+        "more": list(block.plan.more),
     }

@@ -1,4 +1,4 @@
-"""The marker ``sandbox_bench``: which operation a test shows, and how often it is measured."""
+"""The markers: which operation a test shows, how often it is measured, and which budgets it has."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import re
 
 import pytest
 
-__all__ = ["MARKERS", "NAME", "BenchMark", "read"]
+__all__ = ["BUDGET", "MARKERS", "NAME", "BenchMark", "read"]
+
+BUDGET = "sandbox_budget"
 
 NAME = re.compile(r"[\w+-]+")
 """What an operation may be called; the other characters part the words of a series key."""
@@ -15,6 +17,7 @@ MARKERS = (
     "sandbox_bench(operation=None, *, samples=None, warmup=None, shape=None): which built-in operation this bench "
     "shows (startup, exec, ...), how many rounds and warm-up rounds are measured where no option says otherwise, and "
     "in which load shape (burst, closed-100, ...), whatever the option says",
+    f"{BUDGET}(*budgets): limits that the series of this bench must keep, for example 'median 44ms..52ms @1,16'",
 )
 
 

@@ -7,7 +7,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
@@ -36,25 +36,11 @@ from .records.redaction import hide, redactor
 from .records.schema import encode, lines
 from .records.spool import Spool
 from .run_header import RunHeader
+from .run_settings import Settings
 
 __all__ = ["FLOOR", "Measuring", "Settings", "ask"]
 
 FLOOR = "null"
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """What a person chose; None is the default, which may depend on the providers of a block."""
-
-    rounds: int | None = None
-    warmup: int | None = None
-    seed: int | None = None
-    timeout_s: float = 60.0
-    max_time_s: float | None = None
-    min_rounds: int = 1
-    floor: str = "auto"
-    quick: bool = False
-    """One round, no warm-up, no floor: does it work at all?"""
 
 
 class Told(Protocol):
@@ -224,11 +210,20 @@ class Measuring:
             lacking = answer.reason if not answer.ready else self.lacks(name, block.scenario)
             if lacking:
                 raise Aborted(f"{name} is not ready in every worker: {self.told(lacking)}")
-        amount = replace(block.plan, rounds=plan["rounds"], warmup=plan["warmup"])
+        amount = replace(block.plan, rounds=plan["rounds"], warmup=plan["warmup"], more=tuple(plan["more"]))
         return replace(block, providers=tuple(plan["providers"]), floor=plan["floor"], plan=amount)
 
+    def most_rounds(self, block: Block) -> int:
+        """How many rounds a block may take whose budgets are not decided by those that were planned."""
+        hosted = any(self.provider(name).capabilities.hosted for name in block.providers)
+        return self._settings.most(block.plan.rounds, hosted=hosted)
+
     async def run(
-        self, block: Block, asked: Mapping[str, Sequence[str]] | None = None, barrier: Barrier = ALONE
+        self,
+        block: Block,
+        asked: Mapping[str, Sequence[str]] | None = None,
+        barrier: Barrier = ALONE,
+        enough: Callable[[bytes], bool] = lambda _others: True,
     ) -> None:
         """Measure a block. Interrupted, ``last_block`` holds what was measured until then.
 
@@ -250,6 +245,7 @@ class Measuring:
             self.ledger,
             barrier,
             self._admission,
+            enough,
         )
         complete, why = False, ""
         self._task = asyncio.current_task()

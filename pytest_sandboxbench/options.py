@@ -15,7 +15,7 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["NAMES", "SHORT", "add_options", "add_short_options", "get", "given", "seconds"]
+__all__ = ["NAMES", "SHORT", "add_options", "add_short_options", "get", "given", "has_budgets", "seconds"]
 
 
 def _names(text: str) -> tuple[str, ...]:
@@ -88,6 +88,23 @@ def _folder(text: str) -> str:
     return text
 
 
+def _file(text: str) -> str:
+    if not text.strip():
+        raise argparse.ArgumentTypeError("it names no file; write for example budgets.toml")
+    return text
+
+
+def _budget(text: str) -> str:
+    from .budgets.sources import from_option
+    from .errors import UsageError
+
+    try:
+        from_option([text])
+    except UsageError as error:
+        raise argparse.ArgumentTypeError(str(error).removeprefix("--sandbox-budget: ")) from None
+    return text
+
+
 def _floor(text: str) -> str:
     if text not in FLOORS:
         raise argparse.ArgumentTypeError(f"{text!r} is none of {', '.join(FLOORS)}; write for example all")
@@ -133,12 +150,20 @@ _VALUES: dict[str, tuple[Any, Any, str, str]] = {
         "where a hosted provider takes part).",
     ),
     "warmup": (_at_least(0), None, "N", "Rounds before those, recorded as warm-up and in no statistic (default: 1)."),
+    "max-samples": (
+        _at_least(1),
+        None,
+        "N",
+        "Measure up to N rounds of a series whose budget is not decided yet (default: four times the rounds; none more "
+        "where --sandbox-samples says how many, or a hosted provider takes part).",
+    ),
     "max-seconds": (
         seconds,
         None,
         "S",
         "Stop a block after S seconds, with the rounds it has by then (default: no limit).",
     ),
+    "budget-file": (_file, None, "FILE", 'A TOML file with budgets = ["startup median 44ms..52ms", ...].'),
     "seed": (
         _at_least(0),
         None,
@@ -164,8 +189,10 @@ _VALUES: dict[str, tuple[Any, Any, str, str]] = {
 
 NAMES = tuple(_VALUES)
 
-SHORT = ("provider", "concurrency")
+SHORT = ("provider", "concurrency", "budget")
 """Options that the suites' own conftest.py offers without the stem."""
+
+_BUDGET: dict[str, Any] = {"action": "append", "type": _budget, "default": [], "dest": "sandbox_budget"}
 
 
 def add_options(parser: pytest.Parser) -> None:
@@ -182,10 +209,23 @@ def add_options(parser: pytest.Parser) -> None:
         help="Set one setting of a provider, for example bubblewrap.memory_mib=512; may be given several times.",
     )
     group.addoption(
+        "--sandbox-budget",
+        **_BUDGET,
+        metavar="BUDGET",
+        help="A limit that a series must keep, for example 'startup median 44ms..52ms @1,16,50,100'; may be given "
+        "several times.",
+    )
+    group.addoption(
+        "--sandbox-budgets",
+        action="store_true",
+        default=False,
+        help="Show which budgets apply to which series, and where they stand; measure nothing.",
+    )
+    group.addoption(
         "--sandbox-strict",
         action="store_true",
         default=False,
-        help="A provider that is missing is a failure, not a skip.",
+        help="A provider that is missing is a failure, not a skip, and so is a budget that cannot be decided.",
     )
     parser.addini("sandbox_strict", "The same as --sandbox-strict.", type="bool", default=False)
 
@@ -197,9 +237,13 @@ def add_short_options(parser: pytest.Parser) -> None:
     """
     group = parser.getgroup("sandboxbench")
     for name in SHORT:
-        reader, _, metavar, _ = _VALUES[name]
         text = f"The same as --sandbox-{name}."
-        if not _is_taken(parser, f"--{name}"):
+        if _is_taken(parser, f"--{name}"):
+            continue
+        if name == "budget":
+            group.addoption("--budget", **_BUDGET, metavar="BUDGET", help=text)
+        else:
+            reader, _, metavar, _ = _VALUES[name]
             group.addoption(f"--{name}", type=reader, default=None, metavar=metavar, dest=_dest(name), help=text)
 
 
@@ -245,6 +289,18 @@ def check(config: pytest.Config) -> None:
 
 def strict(config: pytest.Config) -> bool:
     return bool(config.getoption("sandbox_strict", False) or config.getini("sandbox_strict"))
+
+
+def has_budgets(config: pytest.Config) -> bool:
+    """Whether anything but a marker may have budgets. A process that has none need not load what judges them."""
+    if config.getoption("sandbox_budget") or given(config, "budget-file"):
+        return True
+    if config.hook.pytest_sandboxbench_budgets.get_hookimpls():
+        return True
+    try:
+        return b"budgets" in (config.rootpath / "pyproject.toml").read_bytes()
+    except OSError:
+        return False
 
 
 def _ini(config: pytest.Config, name: str) -> str:

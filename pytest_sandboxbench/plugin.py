@@ -14,6 +14,9 @@ from .stash import HEARD, SESSION, WISHES
 if TYPE_CHECKING:
     from collections.abc import Generator
 
+    from .budgets.evidence import Evidence
+    from .budgets.model import Placed, Verdict
+
 __all__ = ["concurrency", "sandbox", "sandbox_bench", "sandbox_factory", "sandbox_provider"]
 
 _FIXTURES_ASYNC = "sandboxbench-fixtures"
@@ -54,6 +57,15 @@ def pytest_configure(config: pytest.Config) -> None:
         from .session import session_of
 
         session_of(config).check()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> int | pytest.ExitCode | None:
+    if not config.option.sandbox_budgets:
+        return None
+    from .listing import main
+
+    return main(config)
 
 
 def _join_xdist(config: pytest.Config) -> None:
@@ -131,6 +143,20 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     return report
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_sandboxbench_check(placed: Placed, evidence: Evidence) -> Verdict:
+    from .budgets.judging import judge
+
+    return judge(placed, evidence)
+
+
+def _inconclusive(report: pytest.TestReport) -> tuple[str, str, str] | None:
+    """A test that passed although a budget of its could not be decided has a letter of its own."""
+    said = getattr(report, "sandboxbench", None) or {}
+    undecided = any(verdict["outcome"] == "inconclusive" for verdict in said.get("verdicts", ()))
+    return ("inconclusive", "I", "INCONCLUSIVE") if undecided and report.when == "call" and report.passed else None
+
+
 class _Results:
     """Where results are shown: the controller of xdist, or the only process."""
 
@@ -145,10 +171,23 @@ class _Results:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         payload = getattr(report, "sandboxbench", None)
-        if payload is not None and not hasattr(self._config, "workerinput"):
+        if payload is not None and not payload.get("own") and not hasattr(self._config, "workerinput"):
             from .session import session_of
 
             session_of(self._config).receive(report, payload)
+
+    # Once everybody else has seen that a test is over: what is reported now stands after it.
+    @pytest.hookimpl(wrapper=True, trylast=True)
+    def pytest_runtest_logfinish(self) -> Generator[None, Any, Any]:
+        result = yield
+        benches = self._config.stash.get(SESSION, None)
+        if benches is not None and not hasattr(self._config, "workerinput"):
+            benches.test_is_over()
+        return result
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
+        return _inconclusive(report)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:

@@ -99,6 +99,7 @@ class RunHeader:
             "operations": list(block.scenario.operations),
             "asked": _asked(block, asked),
             "rounds": block.plan.rounds,
+            "looks": list(block.plan.looks),
             "warmup": block.plan.warmup,
             "workers": workers,
             "complete": False,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
-from . import options
+from . import markers, options
 from .baseline.bridge import PublishedSeries, Wishes, check_collection, publish, regressions
 from .bench import SandboxBench
 from .blocks import Blocks, provider_name
@@ -29,12 +29,15 @@ from .records.redaction import redact
 from .records.schema import Row
 from .records.series import SeriesTable
 from .report.clean import Cleaner
-from .stash import HEARD, SERIES, SESSION, WISHES
+from .stash import HEARD, SERIES, SESSION, VERDICTS, WISHES
 from .termination import Termination
 from .workers import reap_workers
 
 if TYPE_CHECKING:
+    from .budgeting import Budgets
+    from .budgets.model import Verdict
     from .report.progress import Progress
+    from .several import Several
 
 __all__ = ["BenchSession", "provider_name", "session_of"]
 
@@ -64,6 +67,7 @@ class BenchSession:
         self._registry: Registry | None = None
         self._mistake = ""
         self.blocks = Blocks(self)
+        self._marked = False
         self._ran = False
 
     # -- choosing
@@ -72,10 +76,28 @@ class BenchSession:
     def registry(self) -> Registry:
         if self._registry is None:
             try:
-                self._registry = Registry(self.config.rootpath, self.config.getoption("sandbox_option"))
+                hook, given = self.config.hook, self.config.getoption("sandbox_option")
+                more = hook.pytest_sandboxbench_providers(config=self.config)
+                self._registry = Registry(self.config.rootpath, given, more)
             except UsageError as error:
                 raise pytest.UsageError(str(error)) from None
         return self._registry
+
+    @cached_property
+    def budgets(self) -> Budgets | None:
+        """None where nothing has budgets: a worker then need not load what judges them."""
+        if not (self._marked or options.has_budgets(self.config)):
+            return None
+        from .budgeting import Budgets
+
+        return Budgets(self.config)
+
+    @cached_property
+    def several(self) -> Several:
+        """In the process that shows results."""
+        from .several import Several
+
+        return Several(self)
 
     @cached_property
     def cleaner(self) -> Cleaner:
@@ -146,6 +168,10 @@ class BenchSession:
                 self.blocks.group(ours)
                 if not hasattr(self.config, "workerinput"):
                     check_collection(self.config, ours=bool(ours))
+                self._marked = any(item.get_closest_marker(markers.BUDGET) for item in ours)
+                if (budgets := self.budgets) is not None:
+                    for item in ours:
+                        budgets.about(item)
                 if ours and not self.config.option.collectonly:
                     check_writable(Path(self.shared["records"]))
             except pytest.UsageError as error:
@@ -171,6 +197,7 @@ class BenchSession:
             max_time_s=options.get(config, "max-seconds") or wishes.max_time_s,
             min_rounds=wishes.min_rounds or 1,
             floor=options.get(config, "floor"),
+            most_rounds=options.get(config, "max-samples"),
             quick=wishes.disabled,
         )
         folder = Path(self.shared["records"])
@@ -248,10 +275,14 @@ class BenchSession:
         if report.passed and bench is not None and not bench.used:
             report.outcome = "failed"
             report.longrepr = "nothing was measured: `await sandbox_bench.measure(...)`"
-        report.sandboxbench = {  # type: ignore[attr-defined]
-            "selected": self.selected,
-            "series": item.stash.get(SERIES, []),
-        }
+        payload = {"selected": self.selected, "series": item.stash.get(SERIES, [])}
+        report.sandboxbench = payload  # type: ignore[attr-defined]
+        if self.budgets is not None:
+            from .budgets.plain import to_plain
+
+            verdicts: list[Verdict] = item.stash.get(VERDICTS, [])
+            marked = [placed for placed in self.budgets.marked(item) if placed.budget.of_several]
+            payload |= {"verdicts": to_plain(verdicts), "budgets": to_plain(marked)}
 
     def receive(self, report: pytest.TestReport, payload: Mapping[str, Any]) -> None:
         """In the process that shows results: publish the test's series."""
@@ -261,12 +292,24 @@ class BenchSession:
         if hasattr(report, "node"):  # it came from a worker
             self.selected = max(self.selected, payload["selected"])
         self.take_in()
+        if payload.get("budgets") or payload.get("verdicts") or self.judged is not None:
+            self.several.hear(report.nodeid, payload)
         for key in payload["series"]:
             series = self.results.get(key)
             if series is not None:
                 name = report.nodeid.rpartition("::")[2]
                 facts = redact(extra_info(series, self.header), secrets_of(self.registry))
                 publish(self.config, PublishedSeries(name, series.key, series.latencies, facts, figures(series)))
+
+    @property
+    def judged(self) -> Several | None:
+        """What came of budgets, in the process that shows results, where there are any."""
+        return self.several if "several" in vars(self) or self.budgets is not None else None
+
+    def test_is_over(self) -> None:
+        """In the process that shows results: what could be judged since is reported now."""
+        if (judged := self.judged) is not None:
+            judged.judge()
 
     def take_in(self) -> None:
         """In xdist's controller: what the workers measured until now."""
@@ -288,6 +331,10 @@ class BenchSession:
 
     def finish(self, session: pytest.Session, status: int) -> Generator[None, Any, Any]:
         """Around the end of the session, in which fixtures end, and with them all sandboxes."""
+        if self.judged is not None and not hasattr(self.config, "workerinput"):
+            self.take_in()
+            ended = status in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
+            self.judged.end(whole=ended and not (session.shouldfail or session.shouldstop))
         session.exitstatus = self.exit_status(status)
         self.termination.ending()
         result = None
@@ -326,7 +373,8 @@ class BenchSession:
         if self.termination.number and status == pytest.ExitCode.INTERRUPTED:
             return 128 + self.termination.number
         if status in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
-            if self.news.left or self.news.unrun or regressions(self.config):
+            broken = "several" in vars(self) and self.several.failed
+            if self.news.left or self.news.unrun or regressions(self.config) or broken:
                 return pytest.ExitCode.TESTS_FAILED
             if self.selected and not self._ran and not self.config.option.collectonly and not self.wishes.skip:
                 return pytest.ExitCode.NO_TESTS_COLLECTED

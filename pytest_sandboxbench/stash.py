@@ -10,10 +10,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from .baseline.bridge import Wishes
+    from .budgets.model import Verdict
     from .load.gang import Heard
     from .session import BenchSession
 
-__all__ = ["HEARD", "SERIES", "SESSION", "SHARED", "WISHES"]
+__all__ = ["HEARD", "SERIES", "SESSION", "SHARED", "VERDICTS", "WISHES"]
 
 SESSION: pytest.StashKey[BenchSession] = pytest.StashKey()
 """On the config: the benches of this session, once there are any."""
@@ -29,3 +30,6 @@ SHARED: pytest.StashKey[Mapping[str, str]] = pytest.StashKey()
 
 SERIES: pytest.StashKey[list[str]] = pytest.StashKey()
 """On an item: the keys of the series that it shows."""
+
+VERDICTS: pytest.StashKey[list[Verdict]] = pytest.StashKey()
+"""On an item: what came of the budgets on its series."""

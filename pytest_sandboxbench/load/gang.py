@@ -129,6 +129,11 @@ class ControllerHooks:
         if self._coordinator is not None and ended and not self._coordinator.stopped:
             self._heard.unrun = self._coordinator.unrun
 
+    def stop(self, why: str) -> None:
+        """End the run: ``-x`` was given, and what failed is no test of a worker's, which xdist would have counted."""
+        dsession: Any = self._config.pluginmanager.get_plugin("dsession")
+        dsession.shouldstop = why
+
     def _hear(self, said: tuple[str, str, Any]) -> None:
         worker, subject, what = said
         if subject == "ours":

@@ -48,19 +48,37 @@ def parse_option(text: str) -> tuple[str, str, str]:
 
 
 class Registry:
-    """Kinds and configured instances, read once. ``overrides`` are the parsed ``--sandbox-option`` values."""
+    """Kinds and configured instances, read once. ``overrides`` are the parsed ``--sandbox-option`` values.
 
-    def __init__(self, root: Path | None, overrides: Iterable[tuple[str, str, str]] = ()) -> None:
+    ``more`` are kinds of a test run's own: name -> ``module:attribute``.
+    """
+
+    def __init__(
+        self,
+        root: Path | None,
+        overrides: Iterable[tuple[str, str, str]] = (),
+        more: Iterable[Mapping[str, str]] = (),
+    ) -> None:
         self._targets = dict(_OWN)
         for point in entry_points(group=GROUP):
             if _NAME.fullmatch(point.name):  # another would be no part of a series' name, nor of a test's
                 self._targets[point.name] = point.value
+        for kinds in more:
+            self._add(kinds)
         self._tables = _read_tables(root)
         self._overrides: dict[str, dict[str, str]] = {}
         for name, key, value in overrides:
             self._overrides.setdefault(name, {})[key] = value
         for name in self._overrides:
             self.kind(name)
+
+    def _add(self, kinds: Mapping[str, str]) -> None:
+        """``UsageError`` for a name that is none or taken."""
+        for name, target in kinds.items():
+            if not _NAME.fullmatch(name) or ":" not in target:
+                raise UsageError(f"provider {name!r} = {target!r}: write a name and 'package.module:factory'")
+            if self._targets.setdefault(name, target) != target:
+                raise UsageError(f"provider {name!r} is there already: {self._targets[name]}")
 
     @property
     def kinds(self) -> list[str]:

@@ -48,7 +48,7 @@ class WorkFolders:
         # Made by us a moment ago or by another process of this user, which has not given it away yet, or was killed
         # before it could.
         private = stat.S_ISDIR(found.st_mode) and not found.st_mode & 0o077
-        if private and found.st_uid == os.geteuid() != self._uid and not os.listdir(folder):
+        if private and found.st_uid == os.geteuid() != self._uid and not any(folder.iterdir()):
             os.chown(folder, self._uid, self._uid, follow_symlinks=False)
             found = folder.lstat()
         if not stat.S_ISDIR(found.st_mode) or found.st_uid != self._uid or found.st_mode & 0o077:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from .ci import MOST_ANNOTATIONS, annotation, is_github, step_summary, write_step_summary
 from .notes import notes
 from .scaling import scaling
 from .table import Line, build, render
@@ -14,8 +15,12 @@ from .text import harmless
 
 if TYPE_CHECKING:
     from ..session import BenchSession
+    from ..several import Several
 
 __all__ = ["write_summary"]
+
+_SUMMARY = 120
+"""Columns of the tables in GitHub's summary of a step."""
 
 _MARKUP: dict[str, dict[str, bool]] = {
     "head": {"bold": True},
@@ -40,6 +45,9 @@ def write_summary(terminal: pytest.TerminalReporter, session: BenchSession) -> N
             shown = os.path.relpath(folder, session.config.invocation_params.dir)
             partial = "" if session.header.get("complete") else " --partial"
             terminal.write_line(f"records: {shown} (sandboxbench report {shown}{partial} prints this table again)")
+    judged = session.judged
+    if judged is not None and (judged.verdicts or judged.unmatched):
+        _write_budgets(terminal, judged, wordy=session.config.get_verbosity() > 0)
     news = session.news
     if news.absent:
         terminal.section("sandbox providers that are not ready", sep="=")
@@ -54,6 +62,49 @@ def write_summary(terminal: pytest.TerminalReporter, session: BenchSession) -> N
         terminal.write_line(harmless(note, 2000), yellow=True)
     if news.problem:
         terminal.write_line(harmless(news.problem), red=True)
+    if is_github():
+        _tell_github(terminal, session)
+
+
+def _tell_github(terminal: pytest.TerminalReporter, session: BenchSession) -> None:
+    """Annotations on standard output, and the summary of the step in its file."""
+    verdicts = session.judged.verdicts if session.judged is not None else []
+    said: list[tuple[str, str]] = []
+    if verdicts:
+        from ..budgets.wording import describe, headline
+
+        said = [(verdict.outcome, describe(verdict)) for verdict in verdicts]
+        told = [(v, "error" if v.outcome == "fail" else "warning") for v in verdicts if v.outcome != "pass"]
+        for level in ("error", "warning"):
+            titles = [(headline(v), describe(v)) for v, as_ in told if as_ == level]
+            for title, text in titles[:MOST_ANNOTATIONS]:
+                terminal.write_line(annotation(level, f"sandbox budget: {title}", text))
+    groups = build(session.results, session.header)
+    lines = [
+        line.text for line in [*render(groups, session.header, _SUMMARY), *notes(groups, session.header, _SUMMARY)]
+    ]
+    if not groups and not said:
+        return
+    if problem := write_step_summary(step_summary("Sandbox benchmarks", said, lines)):
+        terminal.write_line(problem, yellow=True)
+
+
+def _write_budgets(terminal: pytest.TerminalReporter, judged: Several, *, wordy: bool) -> None:
+    """What fails stands above with its test; here once more what was not decided, and where all of them stand."""
+    from ..budgets.wording import describe
+
+    terminal.section("sandbox budgets", sep="=")
+    for outcome, markup in (("fail", {"red": True}), ("inconclusive", {"yellow": True}), ("pass", {"green": True})):
+        found = [verdict for verdict in judged.verdicts if verdict.outcome == outcome]
+        if not found:
+            continue
+        terminal.write_line(f"{outcome}: {len(found)}", bold=True, **markup)
+        if outcome != "pass" or wordy:
+            for verdict in found:
+                for line in describe(verdict).split("\n"):
+                    terminal.write_line(f"  {line}")
+    for one in judged.unmatched:
+        terminal.write_line(f"not in this run: {one.reason}  ({one.placed.where})", light=True)
 
 
 def _write(terminal: pytest.TerminalReporter, lines: list[Line]) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from .blocks import Notes, block, fake, run
 
 
-def looked(answers: list[bool], *, notes: Notes | None = None, **plan: object) -> tuple[Notes, int]:
+def looked(answers: list[bool], *, notes: Notes | None = None, **plan: Any) -> tuple[Notes, int]:
     """Measure with these answers of whoever judges; returns what was measured, and how often somebody looked."""
     asked = 0
 

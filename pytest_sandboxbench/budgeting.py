@@ -1,0 +1,141 @@
+"""The budgets of a session: where they stand, which tests they are about, and what came of them.
+
+Those on one series are judged where their test runs, in its call phase, after rank 0 of a gang has the samples of all.
+Those on several are judged where results are shown (``several.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import msgspec
+import pytest
+
+from . import options
+from .budgets.evidence import Evidence, evidence_of
+from .budgets.looks import confidence
+from .budgets.matching import matches
+from .budgets.model import Placed, Verdict
+from .budgets.sources import from_marker, from_option, read_file
+from .errors import UsageError
+from .markers import BUDGET, read
+from .naming import own_name
+from .records.schema import Row
+from .records.series import Series, SeriesTable
+
+if TYPE_CHECKING:
+    from .load.block import Block
+
+__all__ = ["Budgets", "check", "reached"]
+
+
+class Budgets:
+    """One object a process, like the session that it belongs to."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+
+    @cached_property
+    def placed(self) -> list[Placed]:
+        """All but those of markers. ``pytest.UsageError`` for a text that is no budget."""
+        config = self._config
+        try:
+            found = from_option(config.getoption("sandbox_budget"))
+            if file := options.get(config, "budget-file"):
+                found += read_file(config.invocation_params.dir / file)
+            project = config.rootpath / "pyproject.toml"
+            if project.is_file():
+                found += read_file(project, inside=("tool", "sandboxbench"))
+            for texts in config.hook.pytest_sandboxbench_budgets(config=config):
+                found += from_option(texts, where="hook pytest_sandboxbench_budgets")
+        except UsageError as error:
+            raise pytest.UsageError(str(error)) from None
+        return found
+
+    def marked(self, item: pytest.Item) -> list[Placed]:
+        """Those of a test's markers; their operation is the test's own where they name none. ``pytest.UsageError``."""
+        own, found = read(item).operation or own_name(item), []
+        for marker in item.iter_markers(BUDGET):
+            try:
+                found += from_marker(marker.args, marker.kwargs, f"marker at {item.nodeid.partition('[')[0]}")
+            except UsageError as error:
+                raise pytest.UsageError(str(error)) from None
+        return [replace(one, budget=replace(one.budget, operation=one.budget.operation or own)) for one in found]
+
+    def about(self, item: pytest.Item) -> list[Placed]:
+        """All that may be about a test."""
+        return self.marked(item) + self.placed
+
+    def judge(
+        self, item: pytest.Item, provider: str, operations: Sequence[str], block: Block, rows: bytes
+    ) -> list[Verdict]:
+        """The verdicts on one series each of a test, which shows these operations of its provider.
+
+        ``rows`` are the samples of its whole block.
+
+        They are looked at as often as the block was, and the first verdict that is not inconclusive stands.
+        """
+        about = [placed for placed in self.about(item) if not placed.budget.of_several]
+        return list(self._judged(about, provider, operations, block, rows)) if about else []
+
+    def enough(self, views: Iterable[tuple[pytest.Item, str, Sequence[str]]], block: Block, rows: bytes) -> bool:
+        """Whether more rounds could decide nothing: every budget is decided for which the block has the series.
+
+        A view is a test, its provider and the operations that it shows.
+        """
+        for item, provider, operations in views:
+            about = [placed for placed in self.about(item) if _in_one_block(placed)]
+            judged = self._judged(about, provider, operations, block, rows)
+            if any(verdict.outcome == "inconclusive" for verdict in judged):
+                return False
+        return True
+
+    def _judged(
+        self, about: Sequence[Placed], provider: str, operations: Sequence[str], block: Block, rows: bytes
+    ) -> Iterator[Verdict]:
+        looks = block.plan.looks
+        tables = [_table(rows, upto) for upto in looks]
+        tables = tables[: reached(looks, tables[-1])]
+        for placed in about:
+            for series in tables[-1]:
+                key = series.key
+                shown = key.provider == provider and key.operation in operations
+                if not (shown and matches(placed.budget, key)):
+                    continue
+                found: Verdict | None = None
+                for number, table in enumerate(tables, 1):
+                    then = table.get(key)
+                    if then is not None and (found is None or found.outcome == "inconclusive"):
+                        sure = confidence(number, len(looks))
+                        found = check(
+                            self._config, placed, evidence_of(placed.budget, then, table, block.floor, confidence=sure)
+                        )
+                if found is not None:
+                    yield found
+
+
+def check(config: pytest.Config, placed: Placed, evidence: Evidence) -> Verdict:
+    """What the hook says, or its default."""
+    verdict: Verdict = config.hook.pytest_sandboxbench_check(config=config, placed=placed, evidence=evidence)
+    return verdict
+
+
+def reached(looks: Sequence[int], table: Iterable[Series]) -> int:
+    """How many looks a block came to, from the rounds that it has; at least one."""
+    rounds = max((max(series.rounds, default=-1) + 1 for series in table), default=0)
+    return next((number for number, upto in enumerate(looks, 1) if upto >= rounds), len(looks))
+
+
+def _in_one_block(placed: Placed) -> bool:
+    return all(over.kind in ("floor", "series") for over in placed.budget.over)
+
+
+def _table(rows: bytes, rounds: int) -> SeriesTable:
+    table = SeriesTable()
+    for row in msgspec.json.Decoder(Row).decode_lines(rows):
+        if row.round < rounds:
+            table.add(row)
+    return table

@@ -1,0 +1,1 @@
+"""Latency budgets: what a person writes, which series it means, and whether it holds. Knows no pytest."""

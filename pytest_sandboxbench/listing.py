@@ -1,0 +1,76 @@
+"""``--sandbox-budgets``: which budgets apply to which series, and where they stand. Collects, and measures nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from .blocks import provider_name
+from .budgeting import Budgets
+from .budgets.grammar import write
+from .budgets.matching import matches
+from .budgets.model import Placed
+from .load.operations import scenario_of, shown_operations
+from .markers import read
+from .model import SeriesKey
+from .naming import is_ours, level, measures, own_name, shape, variants
+from .records.untrusted import harmless
+
+__all__ = ["main"]
+
+
+def main(config: pytest.Config) -> int | pytest.ExitCode:
+    """In place of a run."""
+    from _pytest.main import wrap_session
+
+    config.option.collectonly = True  # so that whoever looks for that measures nothing, makes nothing
+    config.option.verbose = min(config.option.verbose, -1)  # no header, no summary of a run that there is not
+    # xdist would start its workers with the session.
+    config.option.dist, config.option.tx, config.option.numprocesses = "no", [], 0
+    return wrap_session(config, _show)
+
+
+def _show(config: pytest.Config, session: pytest.Session) -> int:
+    session.perform_collect()
+    budgets = Budgets(config)
+    reporter: Any = config.pluginmanager.get_plugin("terminalreporter")
+    used: set[Placed] = set()
+    found: dict[SeriesKey, dict[Placed, None]] = {}
+    for item in session.items:
+        if is_ours(item) and measures(item):
+            for key in _keys(item):
+                about = [p for p in budgets.about(item) if matches(p.budget, key)]
+                found.setdefault(key, {}).update(dict.fromkeys(about))
+                used.update(about)
+    lines: list[str] = []
+    for key in found:
+        lines.append(harmless(str(key)))
+        lines += [f"  {line}" for line in _lines(found[key])] or ["  no budget"]
+    idle = [placed for placed in budgets.placed if placed not in used]
+    if idle:
+        lines.append("apply to no series of these tests:")
+        lines += [f"  {line}" for line in _lines(idle)]
+    reporter.write_line("")
+    for line in lines or ["no benches were collected"]:
+        reporter.write_line(line)
+    return pytest.ExitCode.OK if found else pytest.ExitCode.NO_TESTS_COLLECTED
+
+
+def _keys(item: pytest.Item) -> list[SeriesKey]:
+    """The series that a test will show, as far as that is known before it runs."""
+    named = read(item).operation
+    operations = shown_operations(named or "")
+    inside = variants(item) + (scenario_of(named or "").variants if operations else ())
+    where = (level(item), shape(item))
+    return [
+        SeriesKey(provider_name(item), operation, tuple(sorted(inside)), "", *where)
+        for operation in operations or (named or own_name(item),)
+    ]
+
+
+def _lines(placed: Iterable[Placed]) -> list[str]:
+    texts = [(harmless(write(one.budget)), harmless(one.where)) for one in placed]
+    longest = max((len(text) for text, _ in texts), default=0)
+    return [f"{text:<{min(longest, 60)}}  {where}" for text, where in texts]

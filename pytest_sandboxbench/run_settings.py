@@ -1,0 +1,32 @@
+"""How much is measured in a run, and how, as a person chose it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["Settings"]
+
+_MORE = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a person chose; None is the default, which may depend on the providers of a block."""
+
+    rounds: int | None = None
+    warmup: int | None = None
+    seed: int | None = None
+    timeout_s: float = 60.0
+    max_time_s: float | None = None
+    min_rounds: int = 1
+    floor: str = "auto"
+    most_rounds: int | None = None
+    quick: bool = False
+    """One round, no warm-up, no floor: does it work at all?"""
+
+    def most(self, planned: int, *, hosted: bool) -> int:
+        """How many rounds may be measured until a budget is decided that ``planned`` rounds leave open."""
+        if self.most_rounds is not None:
+            return self.most_rounds
+        # Who said how many wants so many; and a cloud sends a bill for each.
+        return planned if self.rounds or self.quick or hosted else _MORE * planned

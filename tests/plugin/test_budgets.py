@@ -1,0 +1,286 @@
+"""Budgets in a run: each form with a fault that breaks it and without one, with and without workers."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ElementTree
+
+import pytest
+
+from .conftest import Suite, clean
+
+STARTS = """
+    import pytest
+
+    @pytest.mark.sandbox_bench("startup")
+    async def test_startup(sandbox_bench):
+        await sandbox_bench.measure()
+"""
+CREATE = "--sandbox-option=fake.create=0.02"
+MANY = "--sandbox-samples=8"
+
+
+@pytest.fixture
+def starts(suite: Suite) -> Suite:
+    suite.write(test_starts=STARTS)
+    return suite
+
+
+# On one series: the test's own result
+
+
+@pytest.mark.parametrize(
+    ("budget", "broken"),
+    [
+        ("startup median ..10s", False),
+        ("startup median ..10ms", True),
+        ("startup median 10ms..10s", False),
+        ("startup median 1s..10s", True),
+        ("fake:startup.create median ..10s @1/burst", False),
+        ("startup.create median ..10ms", True),
+        ("startup p90 ..10ms", True),
+        ("startup success = 100%", False),
+        ("startup success 1%..", False),
+        ("startup throughput 1/s..", False),
+        ("startup throughput 100/s..", True),
+    ],
+)
+def test_a_budget_fails_the_test_that_shows_the_series(starts: Suite, budget: str, broken: bool) -> None:
+    text = clean(starts.run(MANY, CREATE, f"--sandbox-budget={budget}"), int(broken))
+    if broken:
+        assert "budget: " in text
+        assert "(--sandbox-budget)" in text
+        assert "FAILED test_starts.py::test_startup[fake-c1]" in text
+    else:
+        assert "pass: 1" in text
+
+
+def test_the_message_says_all(starts: Suite, workers: tuple[str, ...]) -> None:
+    text = clean(starts.run(MANY, CREATE, "--sandbox-budget=startup median 0ms..1us", *workers), 1)
+    (line,) = [line for line in text.splitlines() if line.startswith("startup on fake at 1 lane: median ")]
+    for part in (" ms (", " .. ", "95 %", "8 samples", "is above 1 µs"):
+        assert part in line
+    assert "budget: startup median 0s..1us (--sandbox-budget)" in text
+    assert "create" in text
+    assert "1 failed" in text
+
+
+def test_with_several_workers_it_is_judged_on_the_samples_of_all(starts: Suite) -> None:
+    several = ("-n", "3", "--sandbox-concurrency=6", MANY, CREATE)
+    text = clean(starts.run(*several, "--sandbox-budget=startup median ..1ms"), 1)
+    assert "8 rounds, 48 samples" in text
+    assert "1 failed" in text
+    assert "pass: 1" in clean(starts.run(*several, "--sandbox-budget=startup median ..10s"), 0)
+
+
+def test_a_failed_sample_is_allowed_where_a_success_budget_says_how_many(starts: Suite) -> None:
+    failing = "--sandbox-option=fake.create=0,0,0,error:no,0"
+    assert "1 failed of 8" in clean(starts.run(MANY, failing), 1)
+    clean(starts.run(MANY, failing, "--sandbox-budget=startup success 20%.."), 0)
+    clean(starts.run(MANY, failing, "--sandbox-budget=startup success = 100%"), 1)
+
+
+# Where they stand
+
+
+def test_a_marker_needs_no_operation(suite: Suite, workers: tuple[str, ...]) -> None:
+    marked = STARTS.replace(
+        "    @pytest.mark.s", '    @pytest.mark.sandbox_budget("median ..1us", "p50 ..9s")\n    @pytest.mark.s'
+    )
+    suite.write(test_marked=marked)
+    text = clean(suite.run(MANY, *workers), 1)
+    assert "budget: startup median ..1us (marker at test_marked.py::test_startup)" in text
+    assert "fail: 1" in text
+    assert "pass: 1" in text
+
+
+def test_files_and_hooks(starts: Suite) -> None:
+    (starts.path / "pyproject.toml").write_text(
+        '[tool.sandboxbench.budgets]\nstartup = ["median ..1us", "median ..9s"]\n'
+    )
+    (starts.path / "more.toml").write_text('budgets = ["startup median ..2us"]\n')
+    starts.pytester.makeconftest('def pytest_sandboxbench_budgets(config): return ["startup median ..3us"]')
+    text = clean(starts.run(MANY, "--sandbox-budget-file=more.toml"), 1)
+    for where in (
+        "pyproject.toml: [tool.sandboxbench] budgets, startup, entry 1",
+        "more.toml",
+        "hook pytest_sandboxbench_budgets",
+    ):
+        assert where in text
+    assert "fail: 3" in text
+    assert "pass: 1" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--sandbox-budget=startup medain ..1s"], "'medain' is no statistic"),
+        (["--sandbox-budget-file=not-there.toml"], "No such file"),
+        (["--sandbox-budget-file=bad.toml"], "'budget' is not known here"),
+    ],
+)
+def test_a_mistake_ends_the_run_before_anything_is_measured(starts: Suite, arguments: list[str], said: str) -> None:
+    (starts.path / "bad.toml").write_text('budget = "startup median ..1s"\n')
+    assert said in clean(starts.run(*arguments), 4)
+    assert not starts.calls("create")
+
+
+def test_a_mistake_under_xdist(starts: Suite) -> None:
+    (starts.path / "bad.toml").write_text('budgets = ["startup median"]\n')
+    assert "the limit is missing" in clean(starts.run("-n", "2", "--sandbox-budget-file=bad.toml"), 4)
+
+
+# Undecided
+
+
+def test_an_undecided_one_passes_with_a_letter_of_its_own(starts: Suite, workers: tuple[str, ...]) -> None:
+    nine = ("--sandbox-samples=9", "--sandbox-budget=startup p95 < 1s", *workers)
+    text = clean(starts.run(*nine), 0)
+    assert "p95 needs 20 samples, have 9" in text
+    assert "1 inconclusive" in text
+    assert "inconclusive: 1" in text
+    assert "p95 needs 20 samples, have 9" in clean(starts.run(*nine, "--sandbox-strict"), 1)
+
+
+def test_more_rounds_until_it_is_decided(starts: Suite, workers: tuple[str, ...]) -> None:
+    """A p80 takes 18 samples and more: the third look has them, and nothing is measured beyond it."""
+    budget = ("--sandbox-budget=startup p80 ..10s", "--sandbox-samples=8", "--sandbox-max-samples=100")
+    text = clean(starts.run(*budget, *workers), 0)
+    assert "pass: 1" in text
+    assert starts.series()["fake:startup@1/burst"] == 32
+
+
+def test_as_many_as_were_allowed_and_no_more(starts: Suite, workers: tuple[str, ...]) -> None:
+    budget = ("--sandbox-budget=startup p99 ..10s", "--sandbox-samples=4", "--sandbox-max-samples=10")
+    assert "inconclusive: 1" in clean(starts.run(*budget, *workers, "--sandbox-concurrency=2"), 0)
+    assert starts.series()["fake:startup@2/burst"] == 20
+
+
+def test_who_says_how_many_gets_so_many(starts: Suite) -> None:
+    clean(starts.run("--sandbox-samples=4", "--sandbox-budget=startup p99 ..10s"), 0)
+    assert starts.series()["fake:startup@1/burst"] == 4
+
+
+# On several series: results of their own
+
+GROWS = ("--sandbox-concurrency=1,4", CREATE, MANY)
+FLAT = "--sandbox-budget=startup median@4 / median@1 ..1.5"
+
+
+def lock(suite: Suite) -> tuple[str, ...]:
+    return ("--sandbox-option=fake.lock=serial", f"--sandbox-option=fake.state_dir={suite.path / 'shared'}")
+
+
+def test_flatness(starts: Suite, workers: tuple[str, ...]) -> None:
+    text = clean(starts.run(*GROWS, FLAT, *workers), 0)
+    assert "3 passed" in text
+    text = clean(starts.run(*GROWS, FLAT, *lock(starts), *workers), 1)
+    assert "FAILED budgets::startup median@4 / median@1 ..1.5 [fake]" in text
+    assert "1 failed, 2 passed" in text
+    assert "what grew most: create" in text
+
+
+def test_it_has_a_case_in_junit(starts: Suite, workers: tuple[str, ...]) -> None:
+    clean(starts.run(*GROWS, FLAT, *lock(starts), "--junitxml=out.xml", *workers), 1)
+    suites = ElementTree.parse(starts.path / "out.xml").getroot()
+    cases = {case.get("classname"): case for case in suites.iter("testcase")}
+    assert len(list(suites.iter("testcase"))) == 3
+    (said,) = [p.get("value") or "" for p in cases["budgets"].iter("property") if p.get("name") == "sandbox_budget"]
+    assert said.startswith("fail: startup on fake at 4 lanes")
+    assert cases["budgets"].find("failure") is not None
+
+
+def test_it_stops_a_run_that_stops_at_a_failure(starts: Suite, workers: tuple[str, ...]) -> None:
+    starts.write(test_then=STARTS.replace("startup", "exec"))
+    text = clean(starts.run(*GROWS, FLAT, *lock(starts), "-x", *workers), 2 if workers else 1)
+    assert "stopping after 1 failures" in text
+    assert "test_then.py::" not in text
+
+
+def test_after_it_failed_the_tests_of_its_series_run_again(starts: Suite) -> None:
+    starts.write(test_then=STARTS.replace("startup", "exec"))
+    clean(starts.run(*GROWS, FLAT, *lock(starts)), 1)
+    text = clean(starts.run(*GROWS, FLAT, "--lf"), 0)
+    assert "2 deselected" in text or "run-last-failure: rerun previous 2 failures" in text
+    assert "3 passed" in text
+    assert "no previously failed tests" in clean(starts.run(*GROWS, FLAT, "--lf"), 0)
+
+
+def test_over_the_floor_and_over_another_provider(starts: Suite) -> None:
+    starts.pytester.makepyprojecttoml('[tool.sandboxbench.providers.slow]\nkind = "fake"\ncreate = "0.05"\n')
+    both = ("--sandbox-provider=slow,fake", CREATE, MANY)
+    text = clean(starts.run(*both, "--sandbox-budget=slow:startup median / fake: ..1.5"), 1)
+    assert "FAILED budgets::slow:startup median / fake: ..1.5" in text
+    clean(starts.run(*both, "--sandbox-budget=slow:startup median / fake: ..5"), 0)
+    text = clean(starts.run(*both, "--sandbox-budget=slow:startup median / docker: ..5"), 1)
+    assert "no provider 'docker' was measured" in text
+
+
+def test_over_a_baseline(starts: Suite, workers: tuple[str, ...]) -> None:
+    budget = "--sandbox-budget=startup median / baseline ..1.5"
+    clean(starts.run(MANY, CREATE, "--benchmark-save=base"), 0)
+    clean(starts.run(MANY, CREATE, "--benchmark-compare", budget, *workers), 0)
+    text = clean(starts.run(MANY, "--sandbox-option=fake.create=0.06", "--benchmark-compare", budget, *workers), 1)
+    assert "FAILED budgets::startup median / baseline ..1.5 [fake]" in text
+
+
+# About nothing
+
+
+def test_one_that_applies_to_nothing_fails(starts: Suite, workers: tuple[str, ...]) -> None:
+    text = clean(starts.run("--sandbox-budget=strartup median ..1s", *workers), 1)
+    assert "no operation 'strartup' was measured" in text
+    assert "did you mean 'startup'" in text
+
+
+def test_a_phase_that_is_not_there_fails(starts: Suite) -> None:
+    (starts.path / "pyproject.toml").write_text('[tool.sandboxbench]\nbudgets = ["startup.craete median ..1s"]\n')
+    text = clean(starts.run(MANY), 1)
+    assert "craete" in text
+    assert "create" in text
+
+
+def test_one_of_a_file_may_be_about_another_run(starts: Suite) -> None:
+    (starts.path / "pyproject.toml").write_text('[tool.sandboxbench]\nbudgets = ["exec median ..1s"]\n')
+    assert "not in this run: " in clean(starts.run(MANY), 0)
+    clean(starts.run(MANY, "--sandbox-strict"), 1)
+
+
+# Hooks, and the list
+
+
+def test_a_hook_decides(starts: Suite, workers: tuple[str, ...]) -> None:
+    starts.pytester.makeconftest(
+        """
+        from dataclasses import replace
+        from pytest_sandboxbench.budgets.judging import judge
+
+        def pytest_sandboxbench_check(placed, evidence):
+            return replace(judge(placed, evidence), outcome="pass")
+        """
+    )
+    assert "pass: 1" in clean(starts.run(MANY, "--sandbox-budget=startup median ..1us", *workers), 0)
+
+
+def test_the_list_says_what_applies_to_what(starts: Suite, workers: tuple[str, ...]) -> None:
+    (starts.path / "pyproject.toml").write_text('[tool.sandboxbench]\nbudgets = ["exec median ..1s"]\n')
+    text = clean(starts.run("--sandbox-budgets", "--sandbox-budget=startup median ..1s @1", *workers), 0)
+    assert "fake:startup@1/burst\n  startup median ..1s @1  --sandbox-budget" in text
+    assert "apply to no series of these tests:\n  exec median ..1s" in text
+    assert not starts.calls("create")
+
+
+def test_a_hook_brings_a_provider(starts: Suite, workers: tuple[str, ...]) -> None:
+    starts.pytester.makeconftest(
+        """
+        def pytest_sandboxbench_providers(config):
+            return {"mine": "pytest_sandboxbench.providers.fake:factory"}
+        """
+    )
+    assert "1 passed" in clean(starts.run("--sandbox-provider=mine", *workers), 0)
+    assert "mine:startup@1/burst" in starts.series()
+
+
+@pytest.mark.parametrize("given", ['{"fake": "other:factory"}', '{"a b": "x:y"}', '{"mine": "no colon"}'])
+def test_a_hook_that_brings_none_is_told(starts: Suite, given: str) -> None:
+    starts.pytester.makeconftest(f"def pytest_sandboxbench_providers(config): return {given}")
+    assert "ERROR: provider " in clean(starts.run(), 4)
