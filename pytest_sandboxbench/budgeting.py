@@ -82,14 +82,14 @@ class Budgets:
         return list(self._judged(about, provider, operations, block, rows)) if about else []
 
     def enough(self, views: Iterable[tuple[pytest.Item, str, Sequence[str]]], block: Block, rows: bytes) -> bool:
-        """Whether more rounds could decide nothing: every budget is decided for which the block has the series.
+        """Whether more rounds could decide nothing: budgets are decided, or cannot be by as many as the block may take.
 
         A view is a test, its provider and the operations that it shows.
         """
         for item, provider, operations in views:
             about = [placed for placed in self.about(item) if _in_one_block(placed)]
             judged = self._judged(about, provider, operations, block, rows)
-            if any(verdict.outcome == "inconclusive" for verdict in judged):
+            if any(_may_be_decided(verdict, block.plan.looks[-1]) for verdict in judged):
                 return False
         return True
 
@@ -127,6 +127,11 @@ def reached(looks: Sequence[int], table: Iterable[Series]) -> int:
     """How many looks a block came to, from the rounds that it has; at least one."""
     rounds = max((max(series.rounds, default=-1) + 1 for series in table), default=0)
     return next((number for number, upto in enumerate(looks, 1) if upto >= rounds), len(looks))
+
+
+def _may_be_decided(verdict: Verdict, most: int) -> bool:
+    """Whether an undecided one can be decided within so many rounds. Without an interval there is nothing to narrow."""
+    return verdict.outcome == "inconclusive" and verdict.interval is not None and verdict.needs <= most
 
 
 def _in_one_block(placed: Placed) -> bool:

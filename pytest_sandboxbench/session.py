@@ -86,7 +86,7 @@ class BenchSession:
     @cached_property
     def budgets(self) -> Budgets | None:
         """None where nothing has budgets: a worker then need not load what judges them."""
-        if not (self._marked or options.has_budgets(self.config)):
+        if self.wishes.disabled or not (self._marked or options.has_budgets(self.config)):
             return None
         from .budgeting import Budgets
 

@@ -120,12 +120,18 @@ class Several:
 
     def _emit(self, placed: Placed, evidence: Evidence) -> None:
         session = self._session
-        verdict = check(session.config, placed, evidence)
+        name = self._name(placed, str(evidence.series.key))
+        try:
+            verdict = check(session.config, placed, evidence)
+        except Exception as error:  # of somebody's own hook: this run has sandboxes to destroy
+            self.failed = True
+            emit(session.config, name, f"pytest_sandboxbench_check raised {error!r} for {placed.where}")
+            return
         self.verdicts.append(verdict)
         failure = "\n".join(complaints([verdict], strict=options.strict(session.config)))
         self.failed = self.failed or bool(failure)
         tests = [nodeid for key in verdict.keys for nodeid in self._reported.get(key, ())]
-        emit(session.config, self._name(placed, str(evidence.series.key)), failure, verdicts=[verdict], tests=tests)
+        emit(session.config, name, failure, verdicts=[verdict], tests=tests)
 
     def _name(self, placed: Placed, key: str) -> str:
         """A name that no other has: of the budget, with the provider or the whole key where it is about several."""

@@ -150,9 +150,24 @@ def test_more_rounds_until_it_is_decided(starts: Suite, workers: tuple[str, ...]
 
 
 def test_as_many_as_were_allowed_and_no_more(starts: Suite, workers: tuple[str, ...]) -> None:
-    budget = ("--sandbox-budget=startup p99 ..10s", "--sandbox-samples=4", "--sandbox-max-samples=10")
-    assert "inconclusive: 1" in clean(starts.run(*budget, *workers, "--sandbox-concurrency=2"), 0)
-    assert starts.series()["fake:startup@2/burst"] == 20
+    """Half of the values lie on either side of the limit, however many there are."""
+    starts.write(test_starts=STARTS.replace('"startup"', '"startup", samples=6'))
+    two = "--sandbox-option=fake.create=0.01,0.03,..."
+    arguments = ("--sandbox-budget=startup median ..20ms", "--sandbox-max-samples=20", two)
+    text = clean(starts.bare(*starts.usual[:1], *starts.usual[2:], *arguments, *workers), 0)
+    assert "inconclusive: 1" in text
+    assert starts.series()["fake:startup@1/burst"] == 20
+
+
+@pytest.mark.parametrize(
+    "budget", ["startup p99 ..10s", "startup median / floor ..5", "startup median / other: ..5 @1"]
+)
+def test_no_more_where_they_could_decide_nothing(starts: Suite, budget: str) -> None:
+    """Too many would be needed; or there is nothing to divide by."""
+    clean(
+        starts.run("--sandbox-samples=8", "--sandbox-max-samples=100", f"--sandbox-budget={budget}"), "other" in budget
+    )
+    assert starts.series()["fake:startup@1/burst"] == 8
 
 
 def test_who_says_how_many_gets_so_many(starts: Suite) -> None:
@@ -284,3 +299,16 @@ def test_a_hook_brings_a_provider(starts: Suite, workers: tuple[str, ...]) -> No
 def test_a_hook_that_brings_none_is_told(starts: Suite, given: str) -> None:
     starts.pytester.makeconftest(f"def pytest_sandboxbench_providers(config): return {given}")
     assert "ERROR: provider " in clean(starts.run(), 4)
+
+
+def test_a_hook_that_raises_fails_what_it_was_asked(starts: Suite, workers: tuple[str, ...]) -> None:
+    starts.pytester.makeconftest("def pytest_sandboxbench_check(placed): raise LookupError('no opinion')")
+    flat = ("--sandbox-concurrency=1,2", MANY, "--sandbox-budget=startup median@2 / median@1 ..9")
+    text = clean(starts.run(*flat, *workers), 1)
+    assert "pytest_sandboxbench_check raised LookupError('no opinion') for --sandbox-budget" in text
+    starts.assert_nothing_left()
+
+
+def test_where_benchmarks_are_disabled_nothing_is_judged(starts: Suite) -> None:
+    text = clean(starts.run("--benchmark-disable", "--sandbox-budget=startup median ..1us"), 0)
+    assert "1 passed" in text
