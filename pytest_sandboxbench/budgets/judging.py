@@ -6,10 +6,11 @@ that have a limit matter. A side that too few units leave open is infinite and p
 its limit shows earlier than that it lies below.
 
 With the usual confidence of 95 % either verdict is wrong in at most 2.5 % of cases; ``docs/error-rates.md`` has the
-rates of a simulation. The intervals are
+rates of a simulation, and where they are higher. The intervals are
 
 - of a quantile with a unit a value, and of a throughput (one value a round): order statistics, exact
-- of a median under several lanes: the bootstrap over rounds that the tables have
+- of a median under several lanes: the bootstrap over rounds that the tables have. It knows only what the rounds that
+  were measured did: where whole rounds are slow now and then, too many pass as long as there are few
 - of another quantile under several lanes: see :func:`tail_interval`; the bootstrap does not hold what it promises there
 - of a success rate: Clopper and Pearson's; under several lanes as if each round were one attempt
 - of a ratio within rounds (floor, another provider): the median of the rounds' ratios, by order statistics; of a

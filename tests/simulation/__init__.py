@@ -1,1 +1,1 @@
-"""How often verdicts on budgets are wrong, on series whose truth is known."""
+"""How often verdicts on budgets are wrong, by simulation: ``python -m tests.simulation``."""

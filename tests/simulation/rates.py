@@ -1,111 +1,86 @@
-"""Series of known truth, and how often a budget on them is passed, failed or left undecided."""
+"""Run the cases, and print what came of them as a table."""
 
 from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Sequence
+import zlib
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
-from statistics import NormalDist
 
-from pytest_sandboxbench.budgets.judging import decide, tail_interval
-from pytest_sandboxbench.budgets.looks import confidence, schedule
-from pytest_sandboxbench.budgets.model import Budget
-from pytest_sandboxbench.stats import Interval, percentile_interval
+from pytest_sandboxbench.budgets.judging import decide
+from pytest_sandboxbench.budgets.model import Outcome
 
-__all__ = ["KINDS", "LIMITS", "Kind", "Rates", "rates", "until_decided"]
+from .cases import Case
 
-Rounds = Sequence[Sequence[float]]
+__all__ = ["PROMISED", "Rates", "allowed", "simulate", "table"]
 
-LANES = 16
-LIMITS = {"at the truth": 1.0, "10 % above it": 1.1, "10 % below it": 0.9}
-"""Where the upper limit of a budget lies, by the true value of the statistic."""
+PROMISED = 0.025
+"""Of all verdicts on a limit, those that are wrong on one side of it."""
 
-
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """What is drawn: ``n`` rounds from a generator; ``distribution`` is that of a single value, for the truth."""
-
-    name: str
-    draw: Callable[[random.Random, int], Rounds]
-    distribution: Callable[[float], float]
-
-    def truth(self, q: float) -> float:
-        low, high = 1e-3, 1e3
-        for _ in range(100):
-            middle = math.sqrt(low * high)
-            low, high = (middle, high) if self.distribution(middle) < q else (low, middle)
-        return low
-
-
-def _log_normal(sd: float) -> Kind:
-    return Kind(
-        f"log-normal, sd {sd:g}",
-        lambda rng, n: [[rng.lognormvariate(0, sd)] for _ in range(n)],
-        lambda x: NormalDist().cdf(math.log(x) / sd),
-    )
-
-
-def _two(rng: random.Random) -> float:
-    return rng.lognormvariate(0 if rng.random() < 0.6 else math.log(2), 0.05)
-
-
-def _round(rng: random.Random) -> list[float]:
-    shift = rng.gauss(0, 0.05)
-    return [math.exp(shift + rng.gauss(0, 0.1)) for _ in range(LANES)]
-
-
-KINDS = (
-    *map(_log_normal, (0.1, 0.25, 0.5)),
-    Kind(
-        "bimodal: 60 % at 1, 40 % at 2",
-        lambda rng, n: [[_two(rng)] for _ in range(n)],
-        lambda x: (
-            0.6 * NormalDist().cdf(math.log(x) / 0.05) + 0.4 * NormalDist().cdf((math.log(x) - math.log(2)) / 0.05)
-        ),
-    ),
-    Kind(
-        f"{LANES} lanes, sd 0.1, rounds 5 % apart",
-        lambda rng, n: [_round(rng) for _ in range(n)],
-        lambda x: NormalDist().cdf(math.log(x) / math.hypot(0.1, 0.05)),
-    ),
-)
+_SIGMAS = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """Shares of ``runs``; ``fail`` and ``passed`` are the wrong ones where the limit is the truth."""
+    """Outcomes with the truth at the limit, inside and outside; ``units``: at how many one stopped, in the mean."""
 
-    passed: float
-    fail: float
-    inconclusive: float
-    runs: int
+    case: Case
+    outcomes: tuple[Counter[Outcome], Counter[Outcome], Counter[Outcome]]
+    units: float
 
+    @property
+    def errors(self) -> int:
+        """The most verdicts that are wrong on one side. At the limit each is, the truth being infinitely near it."""
+        at, inside, outside = self.outcomes
+        return max(at["pass"], at["fail"], inside["fail"], outside["pass"])
 
-def interval(rounds: Rounds, q: float, sure: float) -> Interval:
-    """As budgets are judged: a percentile of several lanes is bounded by whole rounds."""
-    if q != 0.5 and len(rounds[0]) > 1:
-        return tail_interval(rounds, q, sure)
-    return percentile_interval(rounds, q, sure)
-
-
-def rates(kind: Kind, q: float, n: int, limit: float, runs: int, seed: int = 1) -> Rates:
-    """Of budgets ``.. limit * truth`` on ``n`` rounds each, looked at once."""
-    return until_decided(kind, q, n, n, limit, runs, seed)
+    @property
+    def wrong(self) -> float:
+        """The share of the runs that these are."""
+        return self.errors / self.case.runs
 
 
-def until_decided(kind: Kind, q: float, n: int, most: int, limit: float, runs: int, seed: int = 1) -> Rates:
-    """The same where an undecided one takes more rounds, up to ``most``."""
-    rng = random.Random(f"{seed}/{kind.name}/{q}/{n}/{most}/{limit}")
-    budget = Budget("x", "median", high=limit * kind.truth(q))
-    looks = schedule(n, most)
-    found = {"pass": 0, "fail": 0, "inconclusive": 0}
-    for _ in range(runs):
-        rounds = kind.draw(rng, most)
-        outcome = "inconclusive"
-        for number, upto in enumerate(looks, 1):
-            outcome = decide(budget, interval(rounds[:upto], q, confidence(number, len(looks))))
-            if outcome != "inconclusive":
+def allowed(runs: int) -> float:
+    """What so many runs may come to where the true rate is the promised one: three standard errors more."""
+    return PROMISED + _SIGMAS * math.sqrt(PROMISED * (1 - PROMISED) / runs)
+
+
+def simulate(case: Case) -> Rates:
+    """All runs of a case. Its seed is made of its name, so that no case depends on what else is run."""
+    rng = random.Random(zlib.crc32(f"{case.world}/{case.what}/{case.looks}".encode()))
+    found: tuple[Counter[Outcome], ...] = (Counter(), Counter(), Counter())
+    used = 0
+    for _ in range(case.runs):
+        evidence = case.draw(rng, case.looks[-1][0])
+        left = dict(enumerate(case.budgets))
+        for number, (rounds, sure) in enumerate(case.looks):
+            interval = case.find(case.budgets[0], evidence(rounds, sure))
+            for at, budget in list(left.items()):
+                outcome: Outcome = "inconclusive" if interval is None else decide(budget, interval)
+                if outcome != "inconclusive" or number == len(case.looks) - 1:
+                    found[at][outcome] += 1
+                    used += rounds if at else 0
+                    del left[at]
+            if not left:
                 break
-        found[outcome] += 1
-    return Rates(found["pass"] / runs, found["fail"] / runs, found["inconclusive"] / runs, runs)
+    return Rates(case, (found[0], found[1], found[2]), used / (2 * case.runs))
+
+
+def table(rates: Iterable[Rates]) -> Iterable[str]:
+    """Markdown, row by row, each as soon as it is known. Shares in percent: pass, fail, inconclusive."""
+    yield "| samples | units | budget | truth at the limit | 10 % inside | 10 % outside | wrong |"
+    yield "| --- | --- | --- | --- | --- | --- | --- |"
+    for one in rates:
+        case = one.case
+        units = f"{case.looks[0][0]}"
+        if len(case.looks) > 1:
+            units = f"{case.looks[0][0]} to {case.looks[-1][0]}: {one.units:.0f}"
+        shares = [
+            " / ".join(f"{100 * counted[outcome] / case.runs:.1f}" for outcome in ("pass", "fail", "inconclusive"))
+            for counted in one.outcomes
+        ]
+        over = one.wrong > allowed(case.runs)
+        wrong = f"{'**' * over}{100 * one.errors / case.runs:.1f} of {100 * allowed(case.runs):.1f}{'**' * over}"
+        yield f"| {case.world} | {units} | {case.what} | {' | '.join(shares)} | {wrong} |"
