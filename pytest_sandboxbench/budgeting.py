@@ -16,20 +16,23 @@ import pytest
 
 from . import options
 from .budgets.evidence import Evidence, evidence_of
+from .budgets.grammar import write
 from .budgets.looks import confidence
-from .budgets.matching import matches
+from .budgets.matching import matches, unmatched
 from .budgets.model import Placed, Verdict
-from .budgets.sources import from_marker, from_option, read_file
+from .budgets.sources import OPTION, from_marker, from_option, read_file
 from .errors import UsageError
+from .load.operations import scenario_of, shown_operations
 from .markers import BUDGET, read
-from .naming import own_name
+from .model import SeriesKey
+from .naming import level, own_name, shape, variants
 from .records.schema import Row
 from .records.series import Series, SeriesTable
 
 if TYPE_CHECKING:
     from .load.block import Block
 
-__all__ = ["Budgets", "check", "reached"]
+__all__ = ["Budgets", "check", "expected_keys", "reached"]
 
 
 class Budgets:
@@ -68,6 +71,18 @@ class Budgets:
     def about(self, item: pytest.Item) -> list[Placed]:
         """All that may be about a test."""
         return self.marked(item) + self.placed
+
+    def check(self, items: Sequence[pytest.Item]) -> None:
+        """``pytest.UsageError`` for one of the command line that none of these tests can be about.
+
+        As far as that is known before they run: a bench of somebody's own may measure what it likes.
+        """
+        if not items or not all(shown_operations(read(item).operation or "") for item in items):
+            return
+        keys = [key for item in items for key in expected_keys(item)]
+        idle = [p for p in self.placed if p.where == OPTION and not any(matches(p.budget, key) for key in keys)]
+        for one in unmatched(idle, [Series(key) for key in dict.fromkeys(keys)]):
+            raise pytest.UsageError(f"{OPTION}: {write(one.placed.budget)!r} {one.reason}")
 
     def judge(
         self, item: pytest.Item, provider: str, operations: Sequence[str], block: Block, rows: bytes
@@ -115,6 +130,16 @@ class Budgets:
                         )
                 if found is not None:
                     yield found
+
+
+def expected_keys(item: pytest.Item) -> list[SeriesKey]:
+    """The series that a test will show, as far as that is known before it runs."""
+    named = read(item).operation or ""
+    operations = shown_operations(named)
+    inside = variants(item) + (scenario_of(named).variants if operations else ())
+    where = (tuple(sorted(inside)), "", level(item), shape(item))
+    provider = item.callspec.params["sandbox_provider"]  # type: ignore[attr-defined]
+    return [SeriesKey(provider, operation, *where) for operation in operations or (named or own_name(item),)]
 
 
 def check(config: pytest.Config, placed: Placed, evidence: Evidence) -> Verdict:

@@ -7,15 +7,12 @@ from typing import Any
 
 import pytest
 
-from .blocks import provider_name
-from .budgeting import Budgets
+from .budgeting import Budgets, expected_keys
 from .budgets.grammar import write
 from .budgets.matching import matches
 from .budgets.model import Placed
-from .load.operations import scenario_of, shown_operations
-from .markers import read
 from .model import SeriesKey
-from .naming import is_ours, level, measures, own_name, shape, variants
+from .naming import is_ours, measures
 from .records.untrusted import harmless
 
 __all__ = ["main"]
@@ -25,7 +22,6 @@ def main(config: pytest.Config) -> int | pytest.ExitCode:
     """In place of a run."""
     from _pytest.main import wrap_session
 
-    config.option.collectonly = True  # so that whoever looks for that measures nothing, makes nothing
     config.option.verbose = min(config.option.verbose, -1)  # no header, no summary of a run that there is not
     # xdist would start its workers with the session.
     config.option.dist, config.option.tx, config.option.numprocesses = "no", [], 0
@@ -34,13 +30,14 @@ def main(config: pytest.Config) -> int | pytest.ExitCode:
 
 def _show(config: pytest.Config, session: pytest.Session) -> int:
     session.perform_collect()
+    config.option.collectonly = True  # what ends here measured nothing, and was not to
     budgets = Budgets(config)
     reporter: Any = config.pluginmanager.get_plugin("terminalreporter")
     used: set[Placed] = set()
     found: dict[SeriesKey, dict[Placed, None]] = {}
     for item in session.items:
         if is_ours(item) and measures(item):
-            for key in _keys(item):
+            for key in expected_keys(item):
                 about = [p for p in budgets.about(item) if matches(p.budget, key)]
                 found.setdefault(key, {}).update(dict.fromkeys(about))
                 used.update(about)
@@ -56,18 +53,6 @@ def _show(config: pytest.Config, session: pytest.Session) -> int:
     for line in lines or ["no benches were collected"]:
         reporter.write_line(line)
     return pytest.ExitCode.OK if found else pytest.ExitCode.NO_TESTS_COLLECTED
-
-
-def _keys(item: pytest.Item) -> list[SeriesKey]:
-    """The series that a test will show, as far as that is known before it runs."""
-    named = read(item).operation
-    operations = shown_operations(named or "")
-    inside = variants(item) + (scenario_of(named or "").variants if operations else ())
-    where = (level(item), shape(item))
-    return [
-        SeriesKey(provider_name(item), operation, tuple(sorted(inside)), "", *where)
-        for operation in operations or (named or own_name(item),)
-    ]
 
 
 def _lines(placed: Iterable[Placed]) -> list[str]:

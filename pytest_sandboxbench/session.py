@@ -22,7 +22,7 @@ from .load.gang_worker import ToController, say, say_benches, worker_desk, worke
 from .load.preflight import secrets_of
 from .measuring import FLOOR, Measuring, Settings
 from .model import Preflight
-from .naming import is_coroutine, is_ours, is_parametrized
+from .naming import is_coroutine, is_ours, is_parametrized, measures
 from .news import News
 from .providers.registry import Registry
 from .records.redaction import redact
@@ -172,6 +172,7 @@ class BenchSession:
                 if (budgets := self.budgets) is not None:
                     for item in ours:
                         budgets.about(item)
+                    budgets.check([item for item in ours if measures(item)])
                 if ours and not self.config.option.collectonly:
                     check_writable(Path(self.shared["records"]))
             except pytest.UsageError as error:

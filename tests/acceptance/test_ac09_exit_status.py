@@ -6,7 +6,7 @@ import pytest
 
 from tests.plugin.conftest import Suite, printed
 
-SLOWER = "--sandbox-option=fake.create=0.05"
+SLOWER = "--sandbox-option=fake.create=0.2"
 FAST = "--sandbox-option=fake.create=0.01"
 
 
