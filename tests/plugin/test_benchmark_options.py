@@ -112,8 +112,10 @@ def test_saving_and_comparing_across_providers_compares_only_the_same(suite: Sui
     suite.pytester.makepyprojecttoml("[tool.sandboxbench.providers.other]\nkind = 'fake'\n")
     suite.one_bench()
     clean(suite.run("--benchmark-save=base"), 0)
-    text = clean(suite.run("--sandbox-provider=other", "--benchmark-compare", "--benchmark-compare-fail=min:1%"), 0)
+    text = clean(suite.run("--sandbox-provider=other", "--benchmark-compare"), 0)
     assert "0001_base)" not in text
+    text = clean(suite.run("--sandbox-provider=other", "--benchmark-compare", "--benchmark-compare-fail=min:1%"), 1)
+    assert "judged nothing: the saved run has no series of this run: other:exec@1/burst" in text
 
 
 @pytest.mark.parametrize("option", ["--benchmark-compare-fail=min:5%", "--benchmark-compare=0007"])
