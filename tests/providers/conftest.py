@@ -31,7 +31,10 @@ def stray_cgroups() -> set[str]:
     for line in Path("/proc/self/mountinfo").read_text().splitlines() if sys.platform == "linux" else []:
         if " - cgroup" in line:
             root = Path(line.split()[4])
-            names = {str(path): path.name.partition("-")[2] for path in root.rglob("sandboxbench-*") if is_own(path)}
+            # Not `rglob`: the tests of another worker may remove a group in the middle of the walk, and that it raises.
+            there = [Path(at, name) for at, folders, _ in os.walk(root) for name in folders]
+            own = [path for path in there if path.name.startswith("sandboxbench-") and is_own(path)]
+            names = {str(path): path.name.partition("-")[2] for path in own}
             found.update(path for path, name in names.items() if name not in live and not name.startswith("probe"))
     return {path for path in found if is_empty(Path(path))}
 
