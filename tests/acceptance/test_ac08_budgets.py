@@ -33,6 +33,6 @@ def test_one_of_two_budgets_breaks(suite: Suite, workers: tuple[str, ...]) -> No
     assert "budget: startup median ..10ms (marker at test_two.py::test_tight)" in text
 
 
-def test_neither_breaks_where_both_are_wide(suite: Suite, workers: tuple[str, ...]) -> None:
+def test_neither_breaks_where_both_are_wide(suite: Suite, workers_in_full: tuple[str, ...]) -> None:
     suite.write(test_two=TWO.format(first="10s"))
-    assert "2 passed" in clean(suite.run(*SLOW, *workers), 0)
+    assert "2 passed" in clean(suite.run(*SLOW, *workers_in_full), 0)

@@ -19,7 +19,9 @@ FAST = "--sandbox-option=fake.create=0.01"
     ],
     ids=["budget", "baseline budget", "compare-fail"],
 )
-def test_it_is_told_and_ends_with_1(suite: Suite, arguments: list[str], section: str, workers: tuple[str, ...]) -> None:
+def test_it_is_told_and_ends_with_1(
+    suite: Suite, arguments: list[str], section: str, workers_in_full: tuple[str, ...]
+) -> None:
     suite.write(
         test_one="""
         import pytest
@@ -30,7 +32,7 @@ def test_it_is_told_and_ends_with_1(suite: Suite, arguments: list[str], section:
         """
     )
     assert suite.run_apart(FAST, "--sandbox-samples=8", "--benchmark-save=base").ret == 0
-    result = suite.run_apart(SLOWER, "--sandbox-samples=8", *arguments, *workers)
+    result = suite.run_apart(SLOWER, "--sandbox-samples=8", *arguments, *workers_in_full)
     text = printed(result)
     assert result.ret == 1, text
     assert section in text
