@@ -178,10 +178,13 @@ class NullSandbox:
 
     def end(self, timeout_s: float) -> None:
         """Kill, reap, remove. ``OSError`` when something stays. For the pool's thread."""
-        self._ended = True
+        # A command whose start is under way would join the group behind the kill, and live on.
+        with self._starting:
+            self._ended = True
+            if self._holder.process.returncode is None:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.killpg(self._holder.pid, signal.SIGKILL)
         if self._holder.process.returncode is None:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._holder.pid, signal.SIGKILL)
             if not self._holder.release(timeout_s):
                 raise OSError(f"process {self._holder.pid} did not end within {timeout_s} s of SIGKILL")
             if not proc.wait_group_gone(self._holder.pid, timeout_s):
