@@ -129,10 +129,11 @@ def labelled(command: Command) -> set[int]:
     return set(proc.labelled(proc.EXEC_LABEL, command.env[proc.EXEC_LABEL]))
 
 
-def kill_all(find: Callable[[], set[int]]) -> None:
+def kill_all(find: Callable[[], set[int]], number: int = signal.SIGKILL, most_s: float = 60.0) -> None:
     """Until a look finds none: what is being killed may start others meanwhile."""
-    while found := find():
-        proc.send(found, signal.SIGKILL)
+    ends = time.monotonic() + most_s
+    while (found := find()) and time.monotonic() < ends:
+        proc.send(found, number)
         time.sleep(0.001)
 
 
@@ -191,7 +192,7 @@ class AsksToTerminate(KillsBy):
     }
 
     def kill(self, command: Command) -> Callable[[int], object]:
-        return lambda pid: proc.send(labelled(command), signal.SIGTERM)
+        return lambda pid: kill_all(lambda: labelled(command), signal.SIGTERM, 0.5)
 
 
 class SparesTheStopped(KillsBy):
