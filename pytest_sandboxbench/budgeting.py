@@ -18,7 +18,7 @@ from . import options
 from .budgets.evidence import Evidence, evidence_of
 from .budgets.grammar import write
 from .budgets.looks import confidence
-from .budgets.matching import matches, unmatched
+from .budgets.matching import Unmatched, matches, unmatched
 from .budgets.model import Placed, Verdict
 from .budgets.sources import OPTION, from_marker, from_option, read_file
 from .errors import UsageError
@@ -48,7 +48,8 @@ class Budgets:
         try:
             found = from_option(config.getoption("sandbox_budget"))
             if file := options.get(config, "budget-file"):
-                found += read_file(config.invocation_params.dir / file)
+                typed = config.getoption("sandbox_budget_file") is not None
+                found += read_file((config.invocation_params.dir if typed else config.rootpath) / file)
             project = config.rootpath / "pyproject.toml"
             if project.is_file():
                 found += read_file(project, inside=("tool", "sandboxbench"))
@@ -73,11 +74,16 @@ class Budgets:
         return self.marked(item) + self.placed
 
     def check(self, items: Sequence[pytest.Item]) -> None:
-        """``pytest.UsageError`` for one of the command line that none of these tests can be about.
+        """``pytest.UsageError`` for one that is about none of these tests, or, of a marker, not about its own.
 
-        As far as that is known before they run: a bench of somebody's own may measure what it likes.
+        Those of the command line and of markers, as far as that is known before the tests run: a bench of somebody's
+        own may measure what it likes.
         """
-        if not items or not all(shown_operations(read(item).operation or "") for item in items):
+        known = [item for item in items if shown_operations(read(item).operation or "")]
+        for item in known:
+            for one in self._astray(item, [Series(key) for key in expected_keys(item)]):
+                raise pytest.UsageError(f"{one.placed.where}: {write(one.placed.budget)!r} {one.reason}")
+        if not items or len(known) < len(items):
             return
         keys = [key for item in items for key in expected_keys(item)]
         idle = [p for p in self.placed if p.where == OPTION and not any(matches(p.budget, key) for key in keys)]
@@ -89,45 +95,53 @@ class Budgets:
     ) -> list[Verdict]:
         """The verdicts on one series each of a test, which shows these operations of its provider.
 
-        ``rows`` are the samples of its whole block.
-
-        They are looked at as often as the block was, and the first verdict that is not inconclusive stands.
+        ``rows`` are the samples of its whole block. They are looked at as often as the block was, and the first verdict
+        that is not inconclusive stands.
         """
         about = [placed for placed in self.about(item) if not placed.budget.of_several]
-        return list(self._judged(about, provider, operations, block, rows)) if about else []
+        if not about:
+            return []
+        tables = _tables(rows, block.plan.looks)
+        shown = [s for s in tables[-1] if s.key.provider == provider and s.key.operation in operations]
+        astray = [
+            Verdict("fail", one.placed, str(shown[0].key), reason=one.reason) for one in self._astray(item, shown)
+        ]
+        return [*astray, *self._judged(about, [series.key for series in shown], block, tables)]
+
+    def _astray(self, item: pytest.Item, shown: Sequence[Series]) -> list[Unmatched]:
+        """Budgets of a test's markers that are about another operation than it shows: they would never be judged."""
+        operations = {series.key.operation for series in shown}
+        marked = [placed for placed in self.marked(item) if placed.budget.operation not in operations]
+        return unmatched(marked, shown) if shown else []
 
     def enough(self, views: Iterable[tuple[pytest.Item, str, Sequence[str]]], block: Block, rows: bytes) -> bool:
         """Whether more rounds could decide nothing: budgets are decided, or cannot be by as many as the block may take.
 
         A view is a test, its provider and the operations that it shows.
         """
+        tables = _tables(rows, block.plan.looks)
         for item, provider, operations in views:
             about = [placed for placed in self.about(item) if _in_one_block(placed)]
-            judged = self._judged(about, provider, operations, block, rows)
+            keys = [s.key for s in tables[-1] if s.key.provider == provider and s.key.operation in operations]
+            judged = self._judged(about, keys, block, tables)
             if any(_may_be_decided(verdict, block.plan.looks[-1]) for verdict in judged):
                 return False
         return True
 
     def _judged(
-        self, about: Sequence[Placed], provider: str, operations: Sequence[str], block: Block, rows: bytes
+        self, about: Sequence[Placed], keys: Sequence[SeriesKey], block: Block, tables: Sequence[SeriesTable]
     ) -> Iterator[Verdict]:
-        looks = block.plan.looks
-        tables = [_table(rows, upto) for upto in looks]
-        tables = tables[: reached(looks, tables[-1])]
+        """``tables`` hold what was measured at each look that the block came to."""
+        looks = len(block.plan.looks)
         for placed in about:
-            for series in tables[-1]:
-                key = series.key
-                shown = key.provider == provider and key.operation in operations
-                if not (shown and matches(placed.budget, key)):
-                    continue
+            for key in [key for key in keys if matches(placed.budget, key)]:
                 found: Verdict | None = None
-                for number, table in enumerate(tables, 1):
-                    then = table.get(key)
-                    if then is not None and (found is None or found.outcome == "inconclusive"):
-                        sure = confidence(number, len(looks))
-                        found = check(
-                            self._config, placed, evidence_of(placed.budget, then, table, block.floor, confidence=sure)
-                        )
+                for look, table in enumerate(tables, 1):
+                    series = table.get(key)
+                    if series is not None and (found is None or found.outcome == "inconclusive"):
+                        sure = confidence(look, looks)
+                        evidence = evidence_of(placed.budget, series, table, block.floor, confidence=sure)
+                        found = check(self._config, placed, evidence)
                 if found is not None:
                     yield found
 
@@ -161,6 +175,12 @@ def _may_be_decided(verdict: Verdict, most: int) -> bool:
 
 def _in_one_block(placed: Placed) -> bool:
     return all(over.kind in ("floor", "series") for over in placed.budget.over)
+
+
+def _tables(rows: bytes, looks: Sequence[int]) -> list[SeriesTable]:
+    """What was measured by each look that a block came to; the last has all of it."""
+    whole = _table(rows, looks[-1])
+    return [*(_table(rows, upto) for upto in looks[: reached(looks, whole) - 1]), whole]
 
 
 def _table(rows: bytes, rounds: int) -> SeriesTable:

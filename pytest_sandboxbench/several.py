@@ -6,6 +6,7 @@ So is what every budget of the session came to: which applied to nothing, and wh
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from . import options
@@ -18,7 +19,9 @@ from .budgets.looks import confidence
 from .budgets.matching import Unmatched, matches, unmatched
 from .budgets.model import Placed, Verdict
 from .budgets.plain import from_plain
-from .records.series import Series
+from .budgets.sources import OPTION
+from .records.series import Series, block_of
+from .records.untrusted import harmless
 from .results import emit
 
 if TYPE_CHECKING:
@@ -32,9 +35,9 @@ class Several:
 
     def __init__(self, session: BenchSession) -> None:
         self._session = session
-        self._marked: dict[str, Placed] = {}
+        self._marked: dict[Placed, None] = {}
         self._reported: dict[str, list[str]] = {}
-        self._done: set[tuple[str, str]] = set()
+        self._done: set[tuple[Placed, str]] = set()
         self._names: set[str] = set()
         self.verdicts: list[Verdict] = []
         self.failed = False
@@ -45,20 +48,18 @@ class Several:
         for key in payload["series"]:
             self._reported.setdefault(key, []).append(nodeid)
         self.verdicts += from_plain(payload.get("verdicts", ()), Verdict)
-        for placed in from_plain(payload.get("budgets", ()), Placed):
-            self._marked.setdefault(f"{placed.where} {write(placed.budget)}", placed)
+        self._marked.update(dict.fromkeys(from_plain(payload.get("budgets", ()), Placed)))
 
     def judge(self) -> None:
         """Those whose series are complete by now. To be called when a test is over."""
         if not self._reported:
             return
         for placed in [placed for placed in self._all() if placed.budget.of_several]:
-            for series in list(self._session.results):
-                evidence = self._evidence(placed, series)
-                if evidence is not None and (place := (placed.where + write(placed.budget), str(series.key))):
-                    if place in self._done:
-                        continue
-                    self._done.add(place)
+            for key in [key for key in self._reported if (placed, key) not in self._done]:
+                series = self._session.results.get(key)
+                evidence = None if series is None else self._evidence(placed, series)
+                if evidence is not None:
+                    self._done.add((placed, key))
                     self._emit(placed, evidence)
 
     def end(self, *, whole: bool) -> None:
@@ -67,34 +68,38 @@ class Several:
             return
         session = self._session
         shown = [series for series in session.results if str(series.key) in self._reported]
-        judged = {(v.placed.where, write(v.placed.budget)) for v in self.verdicts}
-        idle = [p for p in self._all() if (p.where, write(p.budget)) not in judged]
+        judged = {verdict.placed for verdict in self.verdicts}
+        idle = [placed for placed in self._all() if placed not in judged]
         strict = options.strict(session.config)
         for one in unmatched(idle, shown):
-            if one.mistaken or strict or one.placed.where == "--sandbox-budget":
+            if one.mistaken or strict or one.placed.where == OPTION:
                 self.failed = True
                 said = f"{one.reason}\n  budget: {write(one.placed.budget)}  ({one.placed.where})"
                 emit(session.config, self._name(one.placed, ""), said)
             else:
                 self.unmatched.append(one)
 
+    @cached_property
+    def _baseline(self) -> Mapping[str, Sequence[float]]:
+        return baseline_samples(self._session.config)
+
     def _all(self) -> list[Placed]:
         budgets = self._session.budgets
-        return [*([] if budgets is None else budgets.placed), *self._marked.values()]
+        return [*([] if budgets is None else budgets.placed), *self._marked]
 
     def _evidence(self, placed: Placed, series: Series) -> Evidence | None:
-        """Of a series that the budget is about; None as long as something that it needs was not reported."""
+        """Of a series that was reported and the budget is about; None as long as something that it needs was not."""
         budget, results = placed.budget, self._session.results
-        if str(series.key) not in self._reported or not matches(budget, series.key):
+        if not matches(budget, series.key):
             return None
-        block = self._block(series)
+        block = block_of(self._session.header, series.key)
         sure = 0.95
         if all(over.kind in ("floor", "series") for over in budget.over):
             looks: Sequence[int] = block.get("looks") or [max(series.rounds, default=0) + 1]
             sure = confidence(reached(looks, [series]), len(looks))
         samples = None
         if any(over.kind == "baseline" for over in budget.over):
-            samples = baseline_samples(self._session.config).get(str(series.key))
+            samples = self._baseline.get(str(series.key))
         found = evidence_of(budget, series, results, block.get("floor"), confidence=sure, baseline=samples)
         for over in budget.over:
             if over.kind == "level" and (found.below is None or str(found.below.series.key) not in self._reported):
@@ -104,20 +109,6 @@ class Several:
             return None
         return found
 
-    def _block(self, series: Series) -> Mapping[str, Any]:
-        key = series.key
-        return next(
-            (
-                block
-                for block in self._session.header.get("blocks", [])
-                if (block["level"], block["shape"]) == (key.level, key.shape)
-                and key.operation in block["operations"]
-                and key.provider in block["providers"]
-                and block["variants"].items() <= dict(key.variants).items()
-            ),
-            {},
-        )
-
     def _emit(self, placed: Placed, evidence: Evidence) -> None:
         session = self._session
         name = self._name(placed, str(evidence.series.key))
@@ -125,7 +116,8 @@ class Several:
             verdict = check(session.config, placed, evidence)
         except Exception as error:  # of somebody's own hook: this run has sandboxes to destroy
             self.failed = True
-            emit(session.config, name, f"pytest_sandboxbench_check raised {error!r} for {placed.where}")
+            said = f"pytest_sandboxbench_check raised {error!r} for {placed.where}"
+            emit(session.config, name, harmless(session.cleaner.text(said), 2000))
             return
         self.verdicts.append(verdict)
         failure = "\n".join(complaints([verdict], strict=options.strict(session.config)))

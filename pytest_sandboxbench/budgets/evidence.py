@@ -9,7 +9,7 @@ from ..model import SeriesKey
 from ..records.series import Series, SeriesTable, row_of_key
 from .model import Budget
 
-__all__ = ["Evidence", "evidence_of", "like"]
+__all__ = ["Evidence", "evidence_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,14 +29,8 @@ class Evidence:
     below: Evidence | None = None
     baseline: Sequence[float] | None = None
 
-    @property
-    def keys(self) -> list[str]:
-        """Those of all series in it, each once."""
-        own = [str(one.key) for one in (self.series, self.floor, self.other) if one is not None]
-        return list(dict.fromkeys(own + (self.below.keys if self.below is not None else [])))
 
-
-def like(table: Iterable[Series], key: SeriesKey, **changed: object) -> Series | None:
+def _like(table: Iterable[Series], key: SeriesKey, **changed: object) -> Series | None:
     """The series of a key with something ``changed``; a provider's own kind of pause does not part them."""
     wanted = row_of_key(replace(key, **changed))  # type: ignore[arg-type]
     return next((series for series in table if row_of_key(series.key) == wanted), None)
@@ -54,14 +48,14 @@ def evidence_of(
     """What there is in ``table`` of what the budget asks for; ``floor`` names the provider that stands for none."""
     other = next((over.provider for over in budget.over if over.kind == "series"), None)
     level = next((over.level for over in budget.over if over.kind == "level"), None)
-    below = None if level is None else like(table, series.key, level=level)
+    below = None if level is None else _like(table, series.key, level=level)
 
     def at(one: Series) -> Evidence:
         return Evidence(
             one,
             confidence,
-            floor=like(table, one.key, provider=floor) if floor is not None else None,
-            other=like(table, one.key, provider=other) if other is not None else None,
+            floor=_like(table, one.key, provider=floor) if floor is not None else None,
+            other=_like(table, one.key, provider=other) if other is not None else None,
         )
 
     return replace(at(series), below=None if below is None else at(below), baseline=baseline)

@@ -17,6 +17,7 @@ import re
 from collections.abc import Mapping
 from typing import NoReturn
 
+from ..stats.digits import plain
 from .model import Budget, Reference
 
 __all__ = ["BudgetError", "parse", "write"]
@@ -323,16 +324,12 @@ def _limits(budget: Budget) -> str:
 def _written(limit: float, budget: Budget) -> str:
     """The shortest text that is read as exactly this number."""
     if budget.over:
-        return _plain(limit)
+        return plain(limit)
     if budget.statistic == "success":
-        percent = _plain(round(limit * 100, 10))
-        return f"{percent}%" if float(percent) / 100 == limit else _plain(limit)
+        percent = plain(round(limit * 100, 10))
+        return f"{percent}%" if float(percent) / 100 == limit else plain(limit)
     if budget.statistic == "throughput":
-        return f"{_plain(limit)}/s"
-    texts = [(f"{_plain(round(limit / size, 12))}{unit}", size) for unit, size in _TIMES.items()]
+        return f"{plain(limit)}/s"
+    texts = [(f"{plain(round(limit / size, 12))}{unit}", size) for unit, size in _TIMES.items()]
     exact = [text for text, size in texts if float(_VALUE.fullmatch(text)[1]) * size == limit]  # type: ignore[index]
-    return min(exact, key=len, default=f"{_plain(limit)}ns")
-
-
-def _plain(number: float) -> str:
-    return str(int(number)) if number == int(number) and number < 1e15 else repr(number)
+    return min(exact, key=len, default=f"{plain(limit)}ns")

@@ -12,40 +12,20 @@ nearly every budget is decided at; with 3.3 % left of it, the 6 units that bound
 idea of an error that is spent: Lan & DeMets, "Discrete sequential boundaries for clinical trials", Biometrika 70
 (1983)) need less, but nothing is known of a distribution here.
 
+A budget is decided at the first look that does not find it inconclusive. That verdict stands, also where the block goes
+on for the sake of another budget: a later look has less error left to spend, and is not for those decided.
+
 ``docs/error-rates.md`` has the rates that a simulation came to, with the payment and without.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-__all__ = ["ERROR", "Looks", "confidence", "schedule"]
+__all__ = ["ERROR", "confidence", "schedule"]
 
 ERROR = 0.05
 """What a verdict may err with in all, both sides together."""
 
 _FIRST = 2 / 3
-
-
-@dataclass(frozen=True, slots=True)
-class Looks:
-    """When a block of ``planned`` rounds that may go on to ``most`` is looked at, and with what confidence.
-
-    A budget is decided at the first look that does not find it inconclusive. That verdict stands, also where the block
-    goes on for the sake of another budget: a later look has less error left to spend, and is not for those decided.
-    """
-
-    planned: int
-    most: int
-
-    @property
-    def rounds(self) -> tuple[int, ...]:
-        """How many rounds have been measured at each look."""
-        return schedule(self.planned, self.most)
-
-    def confidence(self, look: int) -> float:
-        """That of the ``look``-th look, counted from 1. ``ValueError`` for one that is not in the schedule."""
-        return confidence(look, len(self.rounds))
 
 
 def schedule(planned: int, most: int) -> tuple[int, ...]:

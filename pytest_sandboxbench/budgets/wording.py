@@ -13,7 +13,7 @@ from ..records.schema import parse_key
 from ..records.series import Series
 from ..records.untrusted import harmless
 from ..stats import Interval, median, shown_from
-from ..stats.digits import number
+from ..stats.digits import duration, number, plain, unit_of
 from .evidence import Evidence
 from .grammar import write
 from .model import Budget, Verdict
@@ -29,7 +29,6 @@ __all__ = [
 ]
 
 _FEWEST_PHASES = 2  # one phase alone is the operation once more
-_UNITS = (("s", 1e9), ("ms", 1e6), ("µs", 1e3), ("ns", 1.0))
 
 
 def describe(verdict: Verdict) -> str:
@@ -104,7 +103,7 @@ def _hidden(verdict: Verdict) -> bool:
 def _told(verdict: Verdict, interval: Interval) -> str:
     """``61.0 .. 66.1, 95 %, 20 rounds, 320 samples``."""
     budget, by_round = verdict.placed.budget, _by_round(verdict)
-    percent, count = _plain(round(100 * interval.confidence, 1)), _count(interval.units, by_round)
+    percent, count = plain(round(100 * interval.confidence, 1)), _count(interval.units, by_round)
     text = f"{_span(budget, interval, unit=_hidden(verdict))}, {percent} %, {count}"
     return text + (f", {_count(verdict.n, False)}" if by_round and verdict.n != interval.units else "")
 
@@ -146,11 +145,9 @@ def _unit(budget: Budget, around: float) -> tuple[str, float]:
         return "×", 1.0
     if budget.statistic == "success":
         return " %", 0.01
-    return ("/s", 1.0) if budget.statistic == "throughput" else _time_unit(around)
-
-
-def _time_unit(ns: float) -> tuple[str, float]:
-    name, size = next((unit for unit in _UNITS if ns >= 0.9995 * unit[1]), _UNITS[-1])
+    if budget.statistic == "throughput":
+        return "/s", 1.0
+    name, size = unit_of(around)
     return f" {name}", size
 
 
@@ -175,11 +172,7 @@ def _limit(budget: Budget, value: float) -> str:
         return "any limit"
     name, size = _unit(budget, value)
     # 0.995 / 0.01 is 99.49999999999999: ten digits are enough for all that a person writes.
-    return f"{_plain(float(f'{value / size:.10g}'))}{'' if budget.over else name}"
-
-
-def _plain(value: float) -> str:
-    return str(int(value)) if value == int(value) and abs(value) < 1e15 else repr(value)
+    return f"{plain(float(f'{value / size:.10g}'))}{'' if budget.over else name}"
 
 
 # -- reasons
@@ -249,11 +242,10 @@ def _medians(series: Series) -> dict[str, float]:
 
 def _largest(name: str, ns: float, median_ns: float) -> str:
     """``create 38.2 ms, 81 % of the median``."""
-    unit, size = _time_unit(ns)
-    return f"{harmless(name, 100)} {number(ns / size)}{unit}, {100 * ns / median_ns:.0f} % of the median"
+    return f"{harmless(name, 100)} {duration(ns)}, {100 * ns / median_ns:.0f} % of the median"
 
 
 def _grown(name: str, before: float, now: float) -> str:
     """``create: 12.1 -> 38.2 ms``; both are nanoseconds."""
-    unit, size = _time_unit(now)
-    return f"{harmless(name, 100)}: {number(before / size)} -> {number(now / size)}{unit}"
+    unit, size = unit_of(now)
+    return f"{harmless(name, 100)}: {number(before / size)} -> {number(now / size)} {unit}"

@@ -13,7 +13,7 @@ from .generator import SPAWN_QUEUE, Bin, Generator, Lanes, of_several_lanes, pac
 from .rejections import QUEUE, Rejections
 from .schema import Row, parse_key
 
-__all__ = ["Series", "SeriesTable", "asked_rows", "row_of_key"]
+__all__ = ["Series", "SeriesTable", "asked_rows", "block_of", "row_of_key"]
 
 _KEPT_ERRORS = 3
 _LONGEST_ERROR = 4000  # what we write ourselves is shorter
@@ -209,6 +209,21 @@ class SeriesTable:
 def row_of_key(key: SeriesKey) -> SeriesKey:
     """The row of a table that a series stands in: a provider's kind of pause is known only when it has paused."""
     return replace(key, variants=tuple(v for v in key.variants if v[0] != "kind"))
+
+
+def block_of(header: Mapping[str, Any], key: SeriesKey) -> Mapping[str, Any]:
+    """The block of a header in which a series was measured; empty for one that is not there."""
+    return next(
+        (
+            block
+            for block in header.get("blocks", [])
+            if key.provider in block["providers"]
+            and (block["level"], block["shape"]) == (key.level, key.shape)
+            and key.operation in block["operations"]
+            and block["variants"].items() <= dict(key.variants).items()
+        ),
+        {},
+    )
 
 
 def asked_rows(header: Mapping[str, Any]) -> dict[SeriesKey, None]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..records.series import Series
+from ..records.series import Series, block_of
 from ..stats import Summary
 from .limiter import limiter, rejections
 from .table import row_of, summary_of
@@ -18,17 +18,7 @@ def extra_info(series: Series, header: Mapping[str, Any]) -> dict[str, Any]:
     row = row_of(series)
     summary = row.summary
     provider = header.get("providers", {}).get(series.key.provider, {})
-    block: Mapping[str, Any] = next(
-        (
-            b
-            for b in header.get("blocks", [])
-            if series.key.provider in b["providers"]
-            and (b["level"], b["shape"]) == (series.key.level, series.key.shape)
-            and series.key.operation in b["operations"]
-            and b["variants"].items() <= dict(series.key.variants).items()
-        ),
-        {},
-    )
+    block = block_of(header, series.key)
     return {
         "sandboxbench": {
             "series": str(series.key),

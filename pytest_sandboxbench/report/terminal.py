@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from .ci import MOST_ANNOTATIONS, annotation, is_github, step_summary, write_step_summary
 from .notes import notes
 from .scaling import scaling
-from .table import Line, build, render
+from .table import Line, Row, build, render
 from .text import harmless
 
 if TYPE_CHECKING:
@@ -34,8 +35,8 @@ _MARKUP: dict[str, dict[str, bool]] = {
 
 def write_summary(terminal: pytest.TerminalReporter, session: BenchSession) -> None:
     """Table, leaks, missing providers, and where the records are."""
+    groups = build(session.results, session.header)
     if len(session.results):
-        groups = build(session.results, session.header)
         terminal.section("sandbox benchmarks", sep="=")
         width = max(60, terminal._tw.fullwidth)
         _write(terminal, [*render(groups, session.header, width), *notes(groups, session.header, width)])
@@ -63,10 +64,10 @@ def write_summary(terminal: pytest.TerminalReporter, session: BenchSession) -> N
     if news.problem:
         terminal.write_line(harmless(news.problem), red=True)
     if is_github():
-        _tell_github(terminal, session)
+        _tell_github(terminal, session, groups)
 
 
-def _tell_github(terminal: pytest.TerminalReporter, session: BenchSession) -> None:
+def _tell_github(terminal: pytest.TerminalReporter, session: BenchSession, groups: Sequence[Sequence[Row]]) -> None:
     """Annotations on standard output, and the summary of the step in its file."""
     verdicts = session.judged.verdicts if session.judged is not None else []
     said: list[tuple[str, str]] = []
@@ -74,17 +75,13 @@ def _tell_github(terminal: pytest.TerminalReporter, session: BenchSession) -> No
         from ..budgets.wording import describe, headline
 
         said = [(verdict.outcome, describe(verdict)) for verdict in verdicts]
-        told = [(v, "error" if v.outcome == "fail" else "warning") for v in verdicts if v.outcome != "pass"]
-        for level in ("error", "warning"):
-            titles = [(headline(v), describe(v)) for v, as_ in told if as_ == level]
-            for title, text in titles[:MOST_ANNOTATIONS]:
-                terminal.write_line(annotation(level, f"sandbox budget: {title}", text))
-    groups = build(session.results, session.header)
-    lines = [
-        line.text for line in [*render(groups, session.header, _SUMMARY), *notes(groups, session.header, _SUMMARY)]
-    ]
+        for outcome, level in (("fail", "error"), ("inconclusive", "warning")):
+            for verdict in [verdict for verdict in verdicts if verdict.outcome == outcome][:MOST_ANNOTATIONS]:
+                terminal.write_line(annotation(level, f"sandbox budget: {headline(verdict)}", describe(verdict)))
     if not groups and not said:
         return
+    table = [*render(groups, session.header, _SUMMARY), *notes(groups, session.header, _SUMMARY)]
+    lines = [line.text for line in table]
     if problem := write_step_summary(step_summary("Sandbox benchmarks", said, lines)):
         terminal.write_line(problem, yellow=True)
 

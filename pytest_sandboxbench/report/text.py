@@ -1,34 +1,13 @@
-"""Text for people: durations with three significant digits, and untrusted text made harmless."""
+"""Text for people: wrapped and cut to columns, untrusted text made harmless."""
 
 from __future__ import annotations
 
 import unicodedata
 
 from ..records.untrusted import harmless
-from ..stats.digits import number
+from ..stats.digits import duration, number, unit_of
 
-__all__ = ["UNITS", "clip", "columns", "duration", "harmless", "number", "unit_of", "wrap"]
-
-UNITS: tuple[tuple[str, float], ...] = (("s", 1e9), ("ms", 1e6), ("µs", 1e3), ("ns", 1.0))
-
-
-def unit_of(ns: float) -> tuple[str, float]:
-    """Name and size (in ns) of the unit in which a duration, rounded, has one to three digits before the point.
-
-    >>> unit_of(999_499)[0], unit_of(999_500)[0]
-    ('µs', 'ms')
-    """
-    return next((unit for unit in UNITS if ns >= 0.9995 * unit[1]), UNITS[-1])
-
-
-def duration(ns: float) -> str:
-    """A duration in its own unit.
-
-    >>> duration(6_124_900)
-    '6.12 ms'
-    """
-    name, size = unit_of(ns)
-    return f"{number(ns / size)} {name}"
+__all__ = ["clip", "columns", "duration", "harmless", "number", "unit_of", "wrap"]
 
 
 def columns(text: str) -> int:

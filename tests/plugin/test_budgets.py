@@ -129,6 +129,40 @@ def test_a_mistake_under_xdist(starts: Suite) -> None:
     assert "the limit is missing" in clean(starts.run("-n", "2", "--sandbox-budget-file=bad.toml"), 4)
 
 
+def test_a_marker_about_another_operation_than_its_test_shows_is_a_mistake(
+    suite: Suite, workers_in_full: tuple[str, ...]
+) -> None:
+    """It would never be judged, and always hold."""
+    mark = '@pytest.mark.sandbox_budget("exec median ..1us")'
+    suite.write(test_marked=STARTS.replace("    @pytest", f"    {mark}\n    @pytest"))
+    text = clean(suite.run(*workers_in_full), 4)
+    assert "ERROR: marker at test_marked.py::test_startup: 'exec median ..1us' matches no series" in text
+    assert not suite.calls("create")
+    suite.write(
+        test_marked="""
+        import pytest
+
+        @pytest.mark.sandbox_budget("other median ..1us", "median ..9s")
+        async def test_own(sandbox_bench):
+            async def act(sandbox):
+                await sandbox.exec(["true"])
+
+            await sandbox_bench.measure(act)
+        """
+    )
+    text = clean(suite.run(MANY, *workers_in_full), 1)
+    assert "no operation 'other' was measured; there is own" in text
+    assert "pass: 1" in text
+
+
+def test_a_file_that_the_ini_names_lies_beside_it(starts: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
+    (starts.path / "limits.toml").write_text('budgets = ["startup median ..9s"]\n')
+    starts.ini("sandbox_budget_file = limits.toml")
+    monkeypatch.chdir(starts.pytester.mkdir("elsewhere"))
+    text = clean(starts.run(MANY, f"--rootdir={starts.path}", f"-c={starts.path / 'tox.ini'}", str(starts.path)), 0)
+    assert "pass: 1" in text
+
+
 # Undecided
 
 
@@ -152,8 +186,8 @@ def test_more_rounds_until_it_is_decided(starts: Suite, workers: tuple[str, ...]
 def test_as_many_as_were_allowed_and_no_more(starts: Suite, workers_in_full: tuple[str, ...]) -> None:
     """Half of the values lie on either side of the limit, however many there are."""
     starts.write(test_starts=STARTS.replace('"startup"', '"startup", samples=6'))
-    two = "--sandbox-option=fake.create=0.01,0.03,..."
-    arguments = ("--sandbox-budget=startup median ..20ms", "--sandbox-max-samples=20", two)
+    two = "--sandbox-option=fake.create=0.05,0.25,..."
+    arguments = ("--sandbox-budget=startup median ..150ms", "--sandbox-max-samples=20", two)
     text = clean(starts.bare(*starts.usual[:1], *starts.usual[2:], *arguments, *workers_in_full), 0)
     assert "inconclusive: 1" in text
     assert starts.series()["fake:startup@1/burst"] == 20
@@ -178,9 +212,9 @@ def test_who_says_how_many_gets_so_many(starts: Suite) -> None:
 # On several series: results of their own
 
 # Long enough that a busy machine makes no difference.
-LONG = "--sandbox-option=fake.create=0.1"
-GROWS = ("--sandbox-concurrency=1,4", LONG, MANY)
-FLAT = "--sandbox-budget=startup median@4 / median@1 ..1.5"
+LONG = "--sandbox-option=fake.create=0.06"
+GROWS = ("--sandbox-concurrency=1,8", LONG, MANY)
+FLAT = "--sandbox-budget=startup median@8 / median@1 ..2.5"  # 4.5 behind a lock
 
 
 def lock(suite: Suite) -> tuple[str, ...]:
@@ -191,7 +225,7 @@ def test_flatness(starts: Suite, workers: tuple[str, ...]) -> None:
     text = clean(starts.run(*GROWS, FLAT, *workers), 0)
     assert "3 passed" in text
     text = clean(starts.run(*GROWS, FLAT, *lock(starts), *workers), 1)
-    assert "FAILED budgets::startup median@4 / median@1 ..1.5 [fake]" in text
+    assert "FAILED budgets::startup median@8 / median@1 ..2.5 [fake]" in text
     assert "1 failed, 2 passed" in text
     assert "what grew most: create" in text
 
@@ -202,7 +236,7 @@ def test_it_has_a_case_in_junit(starts: Suite, workers_in_full: tuple[str, ...])
     cases = {case.get("classname"): case for case in suites.iter("testcase")}
     assert len(list(suites.iter("testcase"))) == 3
     (said,) = [p.get("value") or "" for p in cases["budgets"].iter("property") if p.get("name") == "sandbox_budget"]
-    assert said.startswith("fail: startup on fake at 4 lanes")
+    assert said.startswith("fail: startup on fake at 8 lanes")
     assert cases["budgets"].find("failure") is not None
 
 

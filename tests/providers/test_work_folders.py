@@ -37,7 +37,7 @@ def many(barrier: object, uid: int, roots: list[Path], said: multiprocessing.Que
 @pytest.mark.parametrize("uid", [pytest.param(GUEST, marks=as_root), os.geteuid()], ids=["guest", "own"])
 def test_processes_that_begin_at_once_share_it(tmp_path: Path, uid: int) -> None:
     """Workers of one run do: the second must not look while the first has made it and not given it away."""
-    context = multiprocessing.get_context("fork")
+    context = multiprocessing.get_context("spawn")  # a fork of a process with threads is warned of from 3.12 on
     roots = [tmp_path / str(i) for i in range(100)]
     barrier, said = context.Barrier(4), context.Queue()
     processes = [context.Process(target=many, args=(barrier, uid, roots, said), daemon=True) for _ in range(4)]

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_sandboxbench.report.text import UNITS, clip, columns, duration, harmless, number, unit_of, wrap
+from pytest_sandboxbench.report.text import clip, columns, duration, harmless, number, unit_of, wrap
+from pytest_sandboxbench.stats.digits import UNITS
 
 POSITIVE = st.floats(1e-4, 1e12, allow_nan=False)
 
