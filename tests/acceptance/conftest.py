@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.plugin.conftest import Suite, suite, workers, workers_in_full
+from tests.plugin.conftest import Suite, suite, workers, workers_always
 
-__all__ = ["benches", "suite", "workers", "workers_in_full"]
+__all__ = ["benches", "suite", "workers", "workers_always"]
 
 
 @pytest.fixture

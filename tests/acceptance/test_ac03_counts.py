@@ -27,11 +27,11 @@ def test_rounds_and_warm_ups(benches: Suite, name: str, create: str) -> None:
     )
 
 
-def test_all_tests_of_a_block_together(benches: Suite, workers: tuple[str, ...]) -> None:
+def test_all_tests_of_a_block_together(benches: Suite, workers_always: tuple[str, ...]) -> None:
     chosen = "test_startup or test_create or test_first_exec or test_destroy"
-    result = benches.run("benches", "-k", chosen, "--sandbox-samples=7", "--sandbox-warmup=2", *workers)
+    result = benches.run("benches", "-k", chosen, "--sandbox-samples=7", "--sandbox-warmup=2", *workers_always)
     clean(result, 0)
-    result.assert_outcomes(passed=4, deselected=0 if workers else 13)
+    result.assert_outcomes(passed=4, deselected=0 if workers_always else 13)
     assert len(benches.calls("create")) == len(benches.calls("destroy")) == 9
 
 

@@ -60,9 +60,9 @@ def test_a_lock_is_found_and_its_phase_named(benches: Suite, workers: tuple[str,
     assert "phase create grows" in sentence
 
 
-def test_no_lock_is_found_where_there_is_none(benches: Suite, workers_in_full: tuple[str, ...]) -> None:
+def test_no_lock_is_found_where_there_is_none(benches: Suite, workers: tuple[str, ...]) -> None:
     benches.pytester.makeconftest(CPUS.format(share=0.05))
-    verdict, _ = finding(benches, *SWEEP, shared(benches), *workers_in_full)
+    verdict, _ = finding(benches, *SWEEP, shared(benches), *workers)
     assert verdict != "serialised"
 
 
@@ -81,8 +81,8 @@ def test_our_own_limit_is_not_called_a_lock(benches: Suite, limit: str) -> None:
 
 
 @pytest.mark.full
-def test_work_that_takes_the_cpus_is_not_called_a_lock(suite: Suite, workers_in_full: tuple[str, ...]) -> None:
+def test_work_that_takes_the_cpus_is_not_called_a_lock(suite: Suite, workers: tuple[str, ...]) -> None:
     suite.write(test_burn=BURN)
     sweep = ("--sandbox-concurrency=1,4,16", "--sandbox-samples=6", "--sandbox-provider=null")
-    verdict, sentence = finding(suite, "test_burn.py", *sweep, *workers_in_full)
+    verdict, sentence = finding(suite, "test_burn.py", *sweep, *workers)
     assert verdict in ("cpu bound", "grows"), sentence

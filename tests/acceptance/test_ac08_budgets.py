@@ -22,9 +22,9 @@ TWO = """
 SLOW = ("--sandbox-option=fake.create=0.1", "--sandbox-samples=8")
 
 
-def test_one_of_two_budgets_breaks(suite: Suite, workers: tuple[str, ...]) -> None:
+def test_one_of_two_budgets_breaks(suite: Suite, workers_always: tuple[str, ...]) -> None:
     suite.write(test_two=TWO.format(first="10ms"))
-    text = clean(suite.run(*SLOW, *workers), 1)
+    text = clean(suite.run(*SLOW, *workers_always), 1)
     assert "1 failed, 1 passed" in text
     (found,) = re.findall(r"^startup on fake at 1 lane: .*", text, re.MULTILINE)
     assert re.fullmatch(
@@ -33,6 +33,6 @@ def test_one_of_two_budgets_breaks(suite: Suite, workers: tuple[str, ...]) -> No
     assert "budget: startup median ..10ms (marker at test_two.py::test_tight)" in text
 
 
-def test_neither_breaks_where_both_are_wide(suite: Suite, workers_in_full: tuple[str, ...]) -> None:
+def test_neither_breaks_where_both_are_wide(suite: Suite, workers: tuple[str, ...]) -> None:
     suite.write(test_two=TWO.format(first="10s"))
-    assert "2 passed" in clean(suite.run(*SLOW, *workers_in_full), 0)
+    assert "2 passed" in clean(suite.run(*SLOW, *workers), 0)

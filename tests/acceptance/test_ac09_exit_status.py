@@ -19,9 +19,7 @@ FAST = "--sandbox-option=fake.create=0.01"
     ],
     ids=["budget", "baseline budget", "compare-fail"],
 )
-def test_it_is_told_and_ends_with_1(
-    suite: Suite, arguments: list[str], section: str, workers_in_full: tuple[str, ...]
-) -> None:
+def test_it_is_told_and_ends_with_1(suite: Suite, arguments: list[str], section: str, workers: tuple[str, ...]) -> None:
     suite.write(
         test_one="""
         import pytest
@@ -32,7 +30,7 @@ def test_it_is_told_and_ends_with_1(
         """
     )
     assert suite.run_apart(FAST, "--sandbox-samples=8", "--benchmark-save=base").ret == 0
-    result = suite.run_apart(SLOWER, "--sandbox-samples=8", *arguments, *workers_in_full)
+    result = suite.run_apart(SLOWER, "--sandbox-samples=8", *arguments, *workers)
     text = printed(result)
     assert result.ret == 1, text
     assert section in text

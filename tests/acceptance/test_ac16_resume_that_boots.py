@@ -7,8 +7,8 @@ from tests.plugin.conftest import Suite, clean
 PAUSE = ("-k", "test_pause or test_resume")
 
 
-def test_a_new_boot_fails(benches: Suite, workers_in_full: tuple[str, ...]) -> None:
-    result = benches.run("benches", *PAUSE, "--sandbox-option=fake.resume=fresh-boot", *workers_in_full)
+def test_a_new_boot_fails(benches: Suite, workers: tuple[str, ...]) -> None:
+    result = benches.run("benches", *PAUSE, "--sandbox-option=fake.resume=fresh-boot", *workers)
     text = clean(result, 1)
     assert result.parseoutcomes()["failed"] == 2
     assert "resume made a new boot" in text

@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
-WORKERS = [pytest.param((), id="plain"), pytest.param(("-n", "2"), id="xdist")]
+PLAIN = pytest.param((), id="plain")
+XDIST = pytest.param(("-n", "2"), id="xdist")
+XDIST_IN_FULL = pytest.param(("-n", "2"), id="xdist", marks=pytest.mark.full)
 
 # Ours, because the conftest below plays its part; the others, because each process would spend a second on them.
 BLOCKED = ("-p", "no:sandboxbench", "-p", "no:hypothesispytest", "-p", "no:asyncio", "-p", "no:anyio")
@@ -146,8 +148,16 @@ def bench(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Bench:
     return bench
 
 
-@pytest.fixture(params=WORKERS)
+@pytest.fixture(params=[PLAIN, XDIST_IN_FULL])
 def workers(request: pytest.FixtureRequest) -> tuple[str, ...]:
+    """Without xdist, and with it in a full run only."""
+    chosen: tuple[str, ...] = request.param
+    return chosen
+
+
+@pytest.fixture(params=[PLAIN, XDIST])
+def workers_always(request: pytest.FixtureRequest) -> tuple[str, ...]:
+    """Without and with xdist, always."""
     chosen: tuple[str, ...] = request.param
     return chosen
 

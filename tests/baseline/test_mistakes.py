@@ -14,9 +14,9 @@ def refused(result: pytest.RunResult, message: str) -> None:
     assert "passed" not in printed(result)
 
 
-def test_no_such_baseline(bench: Bench, workers: tuple[str, ...]) -> None:
+def test_no_such_baseline(bench: Bench, workers_always: tuple[str, ...]) -> None:
     assert bench.run("--benchmark-save=base").ret == 0
-    result = bench.run("--benchmark-compare=0099", *workers)
+    result = bench.run("--benchmark-compare=0099", *workers_always)
     refused(result, "ERROR: --benchmark-compare=0099: no saved run matches in ")
     assert "saved there: 0001_base" in printed(result)
 

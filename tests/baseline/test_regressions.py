@@ -13,9 +13,9 @@ def test_add(benchmark):
 """
 
 
-def test_a_regression_fails_the_run_and_all_else_is_printed(bench: Bench, workers: tuple[str, ...]) -> None:
+def test_a_regression_fails_the_run_and_all_else_is_printed(bench: Bench, workers_always: tuple[str, ...]) -> None:
     assert bench.run("--benchmark-save=base").ret == 0
-    result = bench.run("--benchmark-compare", "--benchmark-compare-fail=median:10%", "--factor=2", *workers)
+    result = bench.run("--benchmark-compare", "--benchmark-compare-fail=median:10%", "--factor=2", *workers_always)
     assert result.ret == 1
     no_traceback(result)
     result.stdout.fnmatch_lines(

@@ -17,8 +17,8 @@ def result_of(document: dict[str, Any], fullname: str) -> dict[str, Any]:
     return found
 
 
-def test_json_holds_the_series_digit_for_digit(bench: Bench, workers: tuple[str, ...]) -> None:
-    result = bench.run("--benchmark-json=out.json", *workers)
+def test_json_holds_the_series_digit_for_digit(bench: Bench, workers_always: tuple[str, ...]) -> None:
+    result = bench.run("--benchmark-json=out.json", *workers_always)
     assert result.ret == 0
     result.assert_outcomes(passed=2)
     found = result_of(bench.read("out.json"), KEY)

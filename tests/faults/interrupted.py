@@ -155,7 +155,6 @@ FAULTS = (
         2,
         cleaned="next run",
         says="may still exist",
-        fast=("null",),
     ),
     Fault(
         "Ctrl-C twice, while a turn destroys",
@@ -163,9 +162,8 @@ FAULTS = (
         2,
         cleaned="next run",
         says="may still exist",
-        fast=("null",),
     ),
-    Fault("Ctrl-C while the end destroys", interrupted_at_the_end, 2, says=f"  {SUBJECT}", fast=("null",)),
+    Fault("Ctrl-C while the end destroys", interrupted_at_the_end, 2, says=f"  {SUBJECT}"),
     Fault(
         "Ctrl-C twice, while the end destroys",
         interrupted_twice_at_the_end,
@@ -175,7 +173,7 @@ FAULTS = (
     ),
     signalled(signal.SIGTERM),
     signalled(signal.SIGTERM, "paused"),
-    Fault("SIGTERM as a background job", in_the_background, 143, says=f"  {SUBJECT}", fast=("null",)),
+    Fault("SIGTERM as a background job", in_the_background, 143, says=f"  {SUBJECT}"),
     signalled(signal.SIGHUP),
     signalled(signal.SIGKILL),
     signalled(signal.SIGKILL, "paused"),

@@ -65,7 +65,6 @@ def hanging(operation: str) -> Fault:
         act,
         0 if operation in NO_FAILURE else 1,
         cleaned="next run" if operation == "destroy" else "itself",
-        fast=("null",) if operation == "round_trip" else (),
     )
 
 
@@ -75,7 +74,7 @@ def in_a_thread(operation: str) -> Fault:
     def act(case: Case) -> Ended:
         return beside_a_good_one(case, operation, ["thread"], 1.0)
 
-    return Fault(f"{operation} hangs in a thread", act, 1, fast=("null",) if operation == "exec" else ())
+    return Fault(f"{operation} hangs in a thread", act, 1)
 
 
 def raising(operation: str) -> Fault:

@@ -161,7 +161,7 @@ FAULTS = (
     Fault("-n 2: the leader is stopped", stopped("gw0"), 1),
     Fault("-n 2: the follower is stopped", stopped("gw1"), 1),
     Fault("-n 1: Ctrl-C while the controller destroys", interrupted_while_it_reaps, 2, records=False),
-    Fault("-n 1: records in a folder of one's own", workers_and_records, 0, says=f"  {SUBJECT}", fast=("null",)),
+    Fault("-n 1: records in a folder of one's own", workers_and_records, 0, says=f"  {SUBJECT}"),
     Fault("-n 2: the controller is killed", controller_is_killed, -9),
     Fault("-n 2: Ctrl-C, the controller only", only_the_controller(signal.SIGINT), 2, says=f"  {SUBJECT}"),
     Fault("-n 2: Ctrl-C at a terminal", everybody, 2, says=f"  {SUBJECT}"),

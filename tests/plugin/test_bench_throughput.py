@@ -28,9 +28,9 @@ def rounds(suite: Suite) -> list[Counter[str]]:
     return list(found.values())
 
 
-def test_a_hundred_runs_at_four_lanes(benches: Suite, workers_in_full: tuple[str, ...]) -> None:
+def test_a_hundred_runs_at_four_lanes(benches: Suite, workers: tuple[str, ...]) -> None:
     chosen = ("benches/test_throughput.py", "-k", "sustained", "--sandbox-option=fake.create=0.01")
-    result = benches.run(*chosen, *workers_in_full)
+    result = benches.run(*chosen, *workers)
     text = clean(result, 0)
     assert set(benches.series().items()) == {
         ("fake:cold_run@4/closed-100", 300),

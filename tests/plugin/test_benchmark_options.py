@@ -20,8 +20,8 @@ def measured(suite: Suite) -> int:
     return sum(suite.series().values())
 
 
-def test_disable_runs_each_act_once_and_publishes_nothing(mixed: Suite, workers_in_full: tuple[str, ...]) -> None:
-    result = mixed.run("--benchmark-disable", "--benchmark-json=out.json", "-W", "ignore", *workers_in_full)
+def test_disable_runs_each_act_once_and_publishes_nothing(mixed: Suite, workers: tuple[str, ...]) -> None:
+    result = mixed.run("--benchmark-disable", "--benchmark-json=out.json", "-W", "ignore", *workers)
     clean(result, 0)
     result.assert_outcomes(passed=3)
     assert measured(mixed) == 1
@@ -29,15 +29,15 @@ def test_disable_runs_each_act_once_and_publishes_nothing(mixed: Suite, workers_
     assert not path.exists() or not path.read_text()
 
 
-def test_only(mixed: Suite, workers_in_full: tuple[str, ...]) -> None:
-    result = mixed.run("--benchmark-only", *workers_in_full)
+def test_only(mixed: Suite, workers: tuple[str, ...]) -> None:
+    result = mixed.run("--benchmark-only", *workers)
     clean(result, 0)
     result.assert_outcomes(passed=2, skipped=1)
     assert measured(mixed) == 3
 
 
-def test_skip(mixed: Suite, workers_in_full: tuple[str, ...]) -> None:
-    result = mixed.run("--benchmark-skip", *workers_in_full)
+def test_skip(mixed: Suite, workers: tuple[str, ...]) -> None:
+    result = mixed.run("--benchmark-skip", *workers)
     clean(result, 0)
     result.assert_outcomes(passed=1, skipped=2)
     assert mixed.calls("preflight") == []
@@ -120,10 +120,10 @@ def test_saving_and_comparing_across_providers_compares_only_the_same(suite: Sui
 
 @pytest.mark.parametrize("option", ["--benchmark-compare-fail=min:5%", "--benchmark-compare=0007"])
 def test_what_cannot_work_is_told_before_anything_is_measured(
-    suite: Suite, option: str, workers_in_full: tuple[str, ...]
+    suite: Suite, option: str, workers: tuple[str, ...]
 ) -> None:
     suite.one_bench()
-    result = suite.run(option, *workers_in_full)
+    result = suite.run(option, *workers)
     text = printed(result)
     assert result.ret == 4
     assert "INTERNALERROR" not in text

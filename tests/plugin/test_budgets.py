@@ -6,7 +6,7 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 
-from .conftest import Suite, clean
+from .conftest import Suite, clean, settled
 
 STARTS = """
     import pytest
@@ -82,12 +82,12 @@ def test_a_failed_sample_is_allowed_where_a_success_budget_says_how_many(starts:
 # Where they stand
 
 
-def test_a_marker_needs_no_operation(suite: Suite, workers_in_full: tuple[str, ...]) -> None:
+def test_a_marker_needs_no_operation(suite: Suite, workers: tuple[str, ...]) -> None:
     marked = STARTS.replace(
         "    @pytest.mark.s", '    @pytest.mark.sandbox_budget("median ..1us", "p50 ..9s")\n    @pytest.mark.s'
     )
     suite.write(test_marked=marked)
-    text = clean(suite.run(MANY, *workers_in_full), 1)
+    text = clean(suite.run(MANY, *workers), 1)
     assert "budget: startup median ..1us (marker at test_marked.py::test_startup)" in text
     assert "fail: 1" in text
     assert "pass: 1" in text
@@ -130,12 +130,12 @@ def test_a_mistake_under_xdist(starts: Suite) -> None:
 
 
 def test_a_marker_about_another_operation_than_its_test_shows_is_a_mistake(
-    suite: Suite, workers_in_full: tuple[str, ...]
+    suite: Suite, workers: tuple[str, ...]
 ) -> None:
     """It would never be judged, and always hold."""
     mark = '@pytest.mark.sandbox_budget("exec median ..1us")'
     suite.write(test_marked=STARTS.replace("    @pytest", f"    {mark}\n    @pytest"))
-    text = clean(suite.run(*workers_in_full), 4)
+    text = clean(suite.run(*workers), 4)
     assert "ERROR: marker at test_marked.py::test_startup: 'exec median ..1us' matches no series" in text
     assert not suite.calls("create")
     suite.write(
@@ -150,7 +150,7 @@ def test_a_marker_about_another_operation_than_its_test_shows_is_a_mistake(
             await sandbox_bench.measure(act)
         """
     )
-    text = clean(suite.run(MANY, *workers_in_full), 1)
+    text = clean(suite.run(MANY, *workers), 1)
     assert "no operation 'other' was measured; there is own" in text
     assert "pass: 1" in text
 
@@ -166,8 +166,8 @@ def test_a_file_that_the_ini_names_lies_beside_it(starts: Suite, monkeypatch: py
 # Undecided
 
 
-def test_an_undecided_one_passes_with_a_letter_of_its_own(starts: Suite, workers_in_full: tuple[str, ...]) -> None:
-    nine = ("--sandbox-samples=9", "--sandbox-budget=startup p95 < 1s", *workers_in_full)
+def test_an_undecided_one_passes_with_a_letter_of_its_own(starts: Suite, workers: tuple[str, ...]) -> None:
+    nine = ("--sandbox-samples=9", "--sandbox-budget=startup p95 < 1s", *workers)
     text = clean(starts.run(*nine), 0)
     assert "p95 needs 20 samples, have 9" in text
     assert "1 inconclusive" in text
@@ -175,20 +175,20 @@ def test_an_undecided_one_passes_with_a_letter_of_its_own(starts: Suite, workers
     assert "p95 needs 20 samples, have 9" in clean(starts.run(*nine, "--sandbox-strict"), 1)
 
 
-def test_more_rounds_until_it_is_decided(starts: Suite, workers: tuple[str, ...]) -> None:
+def test_more_rounds_until_it_is_decided(starts: Suite, workers_always: tuple[str, ...]) -> None:
     """A p80 takes 18 samples and more: the third look has them, and nothing is measured beyond it."""
     budget = ("--sandbox-budget=startup p80 ..10s", "--sandbox-samples=8", "--sandbox-max-samples=100")
-    text = clean(starts.run(*budget, *workers), 0)
+    text = clean(starts.run(*budget, *workers_always), 0)
     assert "pass: 1" in text
     assert starts.series()["fake:startup@1/burst"] == 32
 
 
-def test_as_many_as_were_allowed_and_no_more(starts: Suite, workers_in_full: tuple[str, ...]) -> None:
+def test_as_many_as_were_allowed_and_no_more(starts: Suite, workers: tuple[str, ...]) -> None:
     """Half of the values lie on either side of the limit, however many there are."""
     starts.write(test_starts=STARTS.replace('"startup"', '"startup", samples=6'))
     two = "--sandbox-option=fake.create=0.05,0.25,..."
     arguments = ("--sandbox-budget=startup median ..150ms", "--sandbox-max-samples=20", two)
-    text = clean(starts.bare(*starts.usual[:1], *starts.usual[2:], *arguments, *workers_in_full), 0)
+    text = clean(starts.bare(*starts.usual[:1], *starts.usual[2:], *arguments, *workers), 0)
     assert "inconclusive: 1" in text
     assert starts.series()["fake:startup@1/burst"] == 20
 
@@ -222,16 +222,16 @@ def lock(suite: Suite) -> tuple[str, ...]:
 
 
 def test_flatness(starts: Suite, workers: tuple[str, ...]) -> None:
-    text = clean(starts.run(*GROWS, FLAT, *workers), 0)
+    text = settled(lambda: starts.run(*GROWS, FLAT, "--sandbox-strict", *workers), 0)
     assert "3 passed" in text
-    text = clean(starts.run(*GROWS, FLAT, *lock(starts), *workers), 1)
+    text = settled(lambda: starts.run(*GROWS, FLAT, *lock(starts), *workers), 1)
     assert "FAILED budgets::startup median@8 / median@1 ..2.5 [fake]" in text
     assert "1 failed, 2 passed" in text
     assert "what grew most: create" in text
 
 
-def test_it_has_a_case_in_junit(starts: Suite, workers_in_full: tuple[str, ...]) -> None:
-    clean(starts.run(*GROWS, FLAT, *lock(starts), "--junitxml=out.xml", *workers_in_full), 1)
+def test_it_has_a_case_in_junit(starts: Suite, workers: tuple[str, ...]) -> None:
+    settled(lambda: starts.run(*GROWS, FLAT, *lock(starts), "--junitxml=out.xml", *workers), 1)
     suites = ElementTree.parse(starts.path / "out.xml").getroot()
     cases = {case.get("classname"): case for case in suites.iter("testcase")}
     assert len(list(suites.iter("testcase"))) == 3
@@ -242,18 +242,18 @@ def test_it_has_a_case_in_junit(starts: Suite, workers_in_full: tuple[str, ...])
 
 def test_it_stops_a_run_that_stops_at_a_failure(starts: Suite, workers: tuple[str, ...]) -> None:
     starts.write(test_then=STARTS.replace("startup", "exec"))
-    text = clean(starts.run(*GROWS, FLAT, *lock(starts), "-x", *workers), 2 if workers else 1)
+    text = settled(lambda: starts.run(*GROWS, FLAT, *lock(starts), "-x", *workers), 2 if workers else 1)
     assert "stopping after 1 failures" in text
     assert "test_then.py::" not in text
 
 
 def test_after_it_failed_the_tests_of_its_series_run_again(starts: Suite) -> None:
     starts.write(test_then=STARTS.replace("startup", "exec"))
-    clean(starts.run(*GROWS, FLAT, *lock(starts)), 1)
-    text = clean(starts.run(*GROWS, FLAT, "--lf"), 0)
+    settled(lambda: starts.run(*GROWS, FLAT, *lock(starts)), 1)
+    text = settled(lambda: starts.run(*GROWS, FLAT, "--lf", "--sandbox-strict"), 0)
     assert "2 deselected" in text or "run-last-failure: rerun previous 2 failures" in text
     assert "3 passed" in text
-    assert "no previously failed tests" in clean(starts.run(*GROWS, FLAT, "--lf"), 0)
+    assert "no previously failed tests" in settled(lambda: starts.run(*GROWS, "--lf"), 0)
 
 
 def test_over_the_floor_and_over_another_provider(starts: Suite) -> None:
@@ -266,13 +266,11 @@ def test_over_the_floor_and_over_another_provider(starts: Suite) -> None:
     assert "docker" in text
 
 
-def test_over_a_baseline(starts: Suite, workers_in_full: tuple[str, ...]) -> None:
+def test_over_a_baseline(starts: Suite, workers: tuple[str, ...]) -> None:
     budget = "--sandbox-budget=startup median / baseline ..1.5"
     clean(starts.run(MANY, CREATE, "--benchmark-save=base"), 0)
-    clean(starts.run(MANY, CREATE, "--benchmark-compare", budget, *workers_in_full), 0)
-    text = clean(
-        starts.run(MANY, "--sandbox-option=fake.create=0.2", "--benchmark-compare", budget, *workers_in_full), 1
-    )
+    settled(lambda: starts.run(MANY, CREATE, "--benchmark-compare", budget, *workers), 0)
+    text = clean(starts.run(MANY, "--sandbox-option=fake.create=0.2", "--benchmark-compare", budget, *workers), 1)
     assert "FAILED budgets::startup median / baseline ..1.5 [fake]" in text
 
 
@@ -288,15 +286,15 @@ def test_over_a_baseline(starts: Suite, workers_in_full: tuple[str, ...]) -> Non
     ],
 )
 def test_one_that_applies_to_nothing_ends_the_run_before_it_measures(
-    starts: Suite, budget: str, said: str, workers_in_full: tuple[str, ...]
+    starts: Suite, budget: str, said: str, workers: tuple[str, ...]
 ) -> None:
-    text = " ".join(clean(starts.run(f"--sandbox-budget={budget}", *workers_in_full), 4).split())
+    text = " ".join(clean(starts.run(f"--sandbox-budget={budget}", *workers), 4).split())
     assert "ERROR: --sandbox-budget: " in text
     assert said in text
     assert not starts.calls("create")
 
 
-def test_a_bench_of_ones_own_may_measure_anything(suite: Suite, workers_in_full: tuple[str, ...]) -> None:
+def test_a_bench_of_ones_own_may_measure_anything(suite: Suite, workers: tuple[str, ...]) -> None:
     suite.write(
         test_own="""
         async def test_own(sandbox_bench):
@@ -310,8 +308,8 @@ def test_a_bench_of_ones_own_may_measure_anything(suite: Suite, workers_in_full:
             await sandbox_bench.run(life, "first", "second")
         """
     )
-    assert "pass: 1" in clean(suite.run(MANY, "--sandbox-budget=second median ..9s", *workers_in_full), 0)
-    text = clean(suite.run(MANY, "--sandbox-budget=third median ..9s", *workers_in_full), 1)
+    assert "pass: 1" in clean(suite.run(MANY, "--sandbox-budget=second median ..9s", *workers), 0)
+    text = clean(suite.run(MANY, "--sandbox-budget=third median ..9s", *workers), 1)
     assert "FAILED budgets::third median ..9s" in text
     assert "no operation 'third' was measured" in text
 
@@ -332,7 +330,7 @@ def test_one_of_a_file_may_be_about_another_run(starts: Suite) -> None:
 # Hooks, and the list
 
 
-def test_a_hook_decides(starts: Suite, workers_in_full: tuple[str, ...]) -> None:
+def test_a_hook_decides(starts: Suite, workers: tuple[str, ...]) -> None:
     starts.pytester.makeconftest(
         """
         from dataclasses import replace
@@ -342,25 +340,25 @@ def test_a_hook_decides(starts: Suite, workers_in_full: tuple[str, ...]) -> None
             return replace(judge(placed, evidence), outcome="pass")
         """
     )
-    assert "pass: 1" in clean(starts.run(MANY, "--sandbox-budget=startup median ..1us", *workers_in_full), 0)
+    assert "pass: 1" in clean(starts.run(MANY, "--sandbox-budget=startup median ..1us", *workers), 0)
 
 
-def test_the_list_says_what_applies_to_what(starts: Suite, workers_in_full: tuple[str, ...]) -> None:
+def test_the_list_says_what_applies_to_what(starts: Suite, workers: tuple[str, ...]) -> None:
     (starts.path / "pyproject.toml").write_text('[tool.sandboxbench]\nbudgets = ["exec median ..1s"]\n')
-    text = clean(starts.run("--sandbox-budgets", "--sandbox-budget=startup median ..1s @1", *workers_in_full), 0)
+    text = clean(starts.run("--sandbox-budgets", "--sandbox-budget=startup median ..1s @1", *workers), 0)
     assert "fake:startup@1/burst\n  startup median ..1s @1  --sandbox-budget" in text
     assert "apply to no series of these tests:\n  exec median ..1s" in text
     assert not starts.calls("create")
 
 
-def test_a_hook_brings_a_provider(starts: Suite, workers_in_full: tuple[str, ...]) -> None:
+def test_a_hook_brings_a_provider(starts: Suite, workers: tuple[str, ...]) -> None:
     starts.pytester.makeconftest(
         """
         def pytest_sandboxbench_providers(config):
             return {"mine": "pytest_sandboxbench.providers.fake:factory"}
         """
     )
-    assert "1 passed" in clean(starts.run("--sandbox-provider=mine", *workers_in_full), 0)
+    assert "1 passed" in clean(starts.run("--sandbox-provider=mine", *workers), 0)
     assert "mine:startup@1/burst" in starts.series()
 
 
@@ -370,10 +368,10 @@ def test_a_hook_that_brings_none_is_told(starts: Suite, given: str) -> None:
     assert "ERROR: provider " in clean(starts.run(), 4)
 
 
-def test_a_hook_that_raises_fails_what_it_was_asked(starts: Suite, workers_in_full: tuple[str, ...]) -> None:
+def test_a_hook_that_raises_fails_what_it_was_asked(starts: Suite, workers: tuple[str, ...]) -> None:
     starts.pytester.makeconftest("def pytest_sandboxbench_check(placed): raise LookupError('no opinion')")
     flat = ("--sandbox-concurrency=1,2", MANY, "--sandbox-budget=startup median@2 / median@1 ..9")
-    text = clean(starts.run(*flat, *workers_in_full), 1)
+    text = clean(starts.run(*flat, *workers), 1)
     assert "pytest_sandboxbench_check raised LookupError('no opinion') for --sandbox-budget" in text
     starts.assert_nothing_left()
 

@@ -41,9 +41,9 @@ def test_some_rejections_are_shown_and_fail_nothing(one: Suite) -> None:
     assert "1 rejected(quota) of 3" in text
 
 
-def test_a_leak(one: Suite, workers: tuple[str, ...]) -> None:
+def test_a_leak(one: Suite, workers_always: tuple[str, ...]) -> None:
     """The tests pass, and still a sandbox may cost money."""
-    result = one.run("--sandbox-option=fake.destroy=0,0,stuck", *workers)
+    result = one.run("--sandbox-option=fake.destroy=0,0,stuck", *workers_always)
     text = clean(result, 1)
     result.assert_outcomes(passed=1)
     (line,) = [line for line in result.outlines if "still running" in line]

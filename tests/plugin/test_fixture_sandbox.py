@@ -32,9 +32,9 @@ USES = """
 """
 
 
-def test_all_is_destroyed(suite: Suite, workers_in_full: tuple[str, ...]) -> None:
+def test_all_is_destroyed(suite: Suite, workers: tuple[str, ...]) -> None:
     suite.write(test_uses=USES)
-    result = suite.run(*workers_in_full)
+    result = suite.run(*workers)
     clean(result, 0)
     result.assert_outcomes(passed=5)
     assert len(suite.calls("create")) == len(suite.calls("destroy")) == 7
@@ -78,9 +78,9 @@ def test_each_test_has_its_own(suite: Suite) -> None:
     assert [call["op"] for call in suite.calls("create") + suite.calls("destroy")] == ["create"] * 3 + ["destroy"] * 3
 
 
-def test_a_create_that_fails_is_one_message(suite: Suite, workers_in_full: tuple[str, ...]) -> None:
+def test_a_create_that_fails_is_one_message(suite: Suite, workers: tuple[str, ...]) -> None:
     suite.write(test_uses="async def test_use(sandbox): pass")
-    result = suite.run("--sandbox-option=fake.create=error:no room", *workers_in_full)
+    result = suite.run("--sandbox-option=fake.create=error:no room", *workers)
     text = clean(result, 1)
     assert "create on fake-" in text
     assert "no room" in text

@@ -22,9 +22,9 @@ async def test_two_commands(sandbox_bench):
 """
 
 
-def test_ten_lines_are_a_bench(suite: Suite, workers_in_full: tuple[str, ...]) -> None:
+def test_ten_lines_are_a_bench(suite: Suite, workers: tuple[str, ...]) -> None:
     suite.write(test_own=OWN)
-    result = suite.run("--sandbox-warmup=1", "--benchmark-json=out.json", *workers_in_full)
+    result = suite.run("--sandbox-warmup=1", "--benchmark-json=out.json", *workers)
     text = clean(result, 0)
     result.assert_outcomes(passed=1)
     assert "  fake     3 " in text
@@ -63,7 +63,7 @@ def test_any_exception_in_the_act_is_a_failed_sample(suite: Suite, error: str) -
     suite.assert_nothing_left()
 
 
-def test_a_skip_in_the_act_is_a_skip(suite: Suite, workers_in_full: tuple[str, ...]) -> None:
+def test_a_skip_in_the_act_is_a_skip(suite: Suite, workers: tuple[str, ...]) -> None:
     suite.write(
         test_own="""
         import pytest
@@ -74,7 +74,7 @@ def test_a_skip_in_the_act_is_a_skip(suite: Suite, workers_in_full: tuple[str, .
             await sandbox_bench.measure(act)
         """
     )
-    result = suite.run("-rs", *workers_in_full)
+    result = suite.run("-rs", *workers)
     text = clean(result, 5)
     result.assert_outcomes(skipped=1)
     assert "not on this sandbox" in text
@@ -108,9 +108,9 @@ async def test_sized(sandbox_bench, size, mode):
 """
 
 
-def test_parameters_become_variants(suite: Suite, workers_in_full: tuple[str, ...]) -> None:
+def test_parameters_become_variants(suite: Suite, workers: tuple[str, ...]) -> None:
     suite.write(test_own=PARAMETERS)
-    result = suite.run("--benchmark-json=out.json", *workers_in_full)
+    result = suite.run("--benchmark-json=out.json", *workers)
     clean(result, 0)
     result.assert_outcomes(passed=2)
     assert suite.series() == {
@@ -161,7 +161,7 @@ def test_a_name_that_is_built_in(suite: Suite, name: str) -> None:
     assert suite.calls("create") == []
 
 
-def test_a_class(suite: Suite, workers_in_full: tuple[str, ...]) -> None:
+def test_a_class(suite: Suite, workers: tuple[str, ...]) -> None:
     suite.write(
         test_own="""
         import pytest
@@ -178,7 +178,7 @@ def test_a_class(suite: Suite, workers_in_full: tuple[str, ...]) -> None:
                 await sandbox.exec(["true"])
         """
     )
-    result = suite.run(*workers_in_full)
+    result = suite.run(*workers)
     clean(result, 0)
     result.assert_outcomes(passed=2)
     assert suite.series()["fake:own@1/burst"] == 3

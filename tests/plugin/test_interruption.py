@@ -225,7 +225,7 @@ def test_a_bench_that_ends_its_worker_is_not_run_again(suite: Suite) -> None:
     suite.assert_nothing_left()
 
 
-def test_a_run_begins_by_destroying_what_a_dead_one_left(suite: Suite, workers: tuple[str, ...]) -> None:
+def test_a_run_begins_by_destroying_what_a_dead_one_left(suite: Suite, workers_always: tuple[str, ...]) -> None:
     suite.one_bench()
     state = f"--sandbox-option=fake.state_dir={suite.path}/state"
     first = start(suite, "--sandbox-option=fake.exec=30", state)
@@ -233,7 +233,7 @@ def test_a_run_begins_by_destroying_what_a_dead_one_left(suite: Suite, workers: 
     first.kill()
     finish(first)
     assert '"fake-' in (suite.path / "state" / "fake.json").read_text()
-    result = suite.run_apart(state, *workers)
+    result = suite.run_apart(state, *workers_always)
     assert result.ret == 0
     assert "left by run" in result.stdout.str()
     assert "whose process is gone: fake fake-" in result.stdout.str()

@@ -57,10 +57,10 @@ def test_a_mistake_under_xdist(suite: Suite) -> None:
     assert "test_own.py::test_it[fake-c1]: marker sandbox_bench: samples=0 is not a whole number from 1 on" in error
 
 
-def test_samples_and_warmup_hold_where_no_option_says_otherwise(suite: Suite, workers_in_full: tuple[str, ...]) -> None:
+def test_samples_and_warmup_hold_where_no_option_says_otherwise(suite: Suite, workers: tuple[str, ...]) -> None:
     suite.write(test_own=bench('"exec", samples=5, warmup=2'))
     log = f"--sandbox-option=fake.log={suite.log}"
-    clean(suite.bare("--sandbox-provider=fake", log, *workers_in_full), 0)
+    clean(suite.bare("--sandbox-provider=fake", log, *workers), 0)
     assert suite.series() == {"fake:exec@1/burst": 5}
     assert len(suite.calls("create")) == 7
 

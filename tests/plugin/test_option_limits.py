@@ -29,9 +29,9 @@ def most_at_once(suite: Suite) -> int:
     return most
 
 
-def test_they_hold_over_all_workers_and_say_so(benches: Suite, workers: tuple[str, ...]) -> None:
+def test_they_hold_over_all_workers_and_say_so(benches: Suite, workers_always: tuple[str, ...]) -> None:
     options = ("--sandbox-samples=2", "--sandbox-option=fake.create=0.05", "--benchmark-json=out.json")
-    text = clean(benches.run(OVERLOAD, *options, *OURS, *workers), 0)
+    text = clean(benches.run(OVERLOAD, *options, *OURS, *workers_always), 0)
     outcomes = Counter(
         (sample["round"], sample["outcome"]) for sample in benches.samples() if "run@" in sample["series"]
     )
@@ -50,18 +50,18 @@ def test_they_hold_over_all_workers_and_say_so(benches: Suite, workers: tuple[st
     assert "80 of 80 rejections are ours" in " ".join(text.split())
 
 
-def test_waves_of_a_bench_whose_lanes_hold_sandboxes(benches: Suite, workers_in_full: tuple[str, ...]) -> None:
+def test_waves_of_a_bench_whose_lanes_hold_sandboxes(benches: Suite, workers: tuple[str, ...]) -> None:
     chosen = ("-k", "test_startup or test_exec or test_destroy", "--concurrency=6", "--sandbox-samples=2")
     options = ("--sandbox-option=fake.limiter_max_live=2", "--sandbox-option=fake.create=0.02")
-    text = clean(benches.run("benches", *chosen, *options, *workers_in_full), 0)
+    text = clean(benches.run("benches", *chosen, *options, *workers), 0)
     assert {sample["outcome"] for sample in benches.samples()} == {"ok"}
     assert most_at_once(benches) == 2
     assert "fake:exec @6: never more than 2 lanes had a sandbox" in " ".join(text.split())
 
 
-def test_a_rate_spreads_the_creates_of_all_workers(benches: Suite, workers_in_full: tuple[str, ...]) -> None:
+def test_a_rate_spreads_the_creates_of_all_workers(benches: Suite, workers: tuple[str, ...]) -> None:
     options = ("--sandbox-option=fake.limiter_create_rate=4", "--concurrency=8", "--sandbox-samples=1")
-    clean(benches.run("benches/test_startup.py", *options, *workers_in_full), 0)
+    clean(benches.run("benches/test_startup.py", *options, *workers), 0)
     begins = sorted(call["start_ns"] for call in benches.calls("create"))
     assert len(begins) == 8
     assert all(later - first > 0.7e9 for first, later in zip(begins, begins[4:], strict=False))

@@ -18,9 +18,9 @@ def two(suite: Suite) -> Suite:
     return suite
 
 
-def test_a_setting_reaches_the_provider_and_the_records(suite: Suite, workers_in_full: tuple[str, ...]) -> None:
+def test_a_setting_reaches_the_provider_and_the_records(suite: Suite, workers: tuple[str, ...]) -> None:
     suite.one_bench()
-    clean(suite.run("--sandbox-option=fake.exec=0.02", *workers_in_full), 0)
+    clean(suite.run("--sandbox-option=fake.exec=0.02", *workers), 0)
     assert min(sample["ended_ns"] - sample["started_ns"] for sample in suite.samples()) >= 20e6
     assert suite.header()["providers"]["fake"]["options"]["exec"] == "0.02"
 
@@ -40,18 +40,18 @@ def test_mistakes(suite: Suite, option: str, told: str) -> None:
     assert clean(suite.run(f"--sandbox-option={option}"), 4).count(told) == 1
 
 
-def test_a_mistake_in_a_table_of_pyproject(suite: Suite, workers_in_full: tuple[str, ...]) -> None:
+def test_a_mistake_in_a_table_of_pyproject(suite: Suite, workers: tuple[str, ...]) -> None:
     suite.pytester.makepyprojecttoml("[tool.sandboxbench.providers.other]\nkind = 'fake'\nbogus = 1\n")
     suite.one_bench()
-    result = suite.bare("--sandbox-provider=other", *workers_in_full)
+    result = suite.bare("--sandbox-provider=other", *workers)
     clean(result, 4)
     assert "provider 'other' has no setting 'bogus'" in errors(result)[0]
 
 
-def test_a_broken_table_of_pyproject(suite: Suite, workers_in_full: tuple[str, ...]) -> None:
+def test_a_broken_table_of_pyproject(suite: Suite, workers: tuple[str, ...]) -> None:
     suite.pytester.makepyprojecttoml("[tool.sandboxbench.providers]\nother = 1\n")
     suite.one_bench()
-    result = suite.bare(*workers_in_full)
+    result = suite.bare(*workers)
     clean(result, 4)
     assert "[tool.sandboxbench.providers.other] must be a table" in errors(result)[0]
 
@@ -80,9 +80,9 @@ def test_a_command_that_the_sandbox_lacks_fails_and_says_so(suite: Suite) -> Non
     suite.assert_nothing_left()
 
 
-def test_a_command_that_cannot_be_read(suite: Suite, workers_in_full: tuple[str, ...]) -> None:
+def test_a_command_that_cannot_be_read(suite: Suite, workers: tuple[str, ...]) -> None:
     suite.init()
-    text = clean(suite.run("benches", "-k", "command", "--sandbox-command=echo 'open", *workers_in_full), 4)
+    text = clean(suite.run("benches", "-k", "command", "--sandbox-command=echo 'open", *workers), 4)
     assert text.count("--sandbox-command") == 1
 
 
@@ -95,8 +95,8 @@ def test_a_missing_provider_beside_one_that_ran_is_a_skip_with_its_cure(two: Sui
     assert two.series() == {"fake:exec@1/burst": 3}
 
 
-def test_strict_makes_it_a_failure(two: Suite, workers_in_full: tuple[str, ...]) -> None:
-    result = two.run(TWO, ABSENT, CURE, "--sandbox-strict", *workers_in_full)
+def test_strict_makes_it_a_failure(two: Suite, workers: tuple[str, ...]) -> None:
+    result = two.run(TWO, ABSENT, CURE, "--sandbox-strict", *workers)
     text = clean(result, 1)
     assert result.parseoutcomes()["passed"] == 1
     assert "other is not ready: its daemon sleeps. wake it" in text

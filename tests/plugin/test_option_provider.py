@@ -50,10 +50,10 @@ def test_several_take_turns_in_one_block(suite: Suite) -> None:
     assert block["providers"] == ["fake", "other"]
 
 
-def test_the_ini_key(suite: Suite, workers_in_full: tuple[str, ...]) -> None:
+def test_the_ini_key(suite: Suite, workers: tuple[str, ...]) -> None:
     suite.ini("sandbox_provider = fake", "sandbox_samples = 2", "sandbox_warmup = 0")
     suite.one_bench()
-    result = suite.bare(*workers_in_full)
+    result = suite.bare(*workers)
     clean(result, 0)
     assert suite.series() == {"fake:exec@1/burst": 2}
 
@@ -81,10 +81,10 @@ def test_a_mistake_in_an_ini_file_does_not_touch_other_runs(suite: Suite) -> Non
     clean(result, 0)
 
 
-def test_an_unknown_one_in_the_ini_file(suite: Suite, workers_in_full: tuple[str, ...]) -> None:
+def test_an_unknown_one_in_the_ini_file(suite: Suite, workers: tuple[str, ...]) -> None:
     suite.ini("sandbox_provider = nope")
     suite.one_bench()
-    text = clean(suite.bare(*workers_in_full), 4)
+    text = clean(suite.bare(*workers), 4)
     assert text.count("unknown provider 'nope'") == 1
 
 

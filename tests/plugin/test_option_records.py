@@ -11,9 +11,9 @@ from pytest_sandboxbench.cli import main
 from .conftest import Suite, clean, errors
 
 
-def test_by_default_a_new_folder_that_git_does_not_see(suite: Suite, workers_in_full: tuple[str, ...]) -> None:
+def test_by_default_a_new_folder_that_git_does_not_see(suite: Suite, workers: tuple[str, ...]) -> None:
     suite.one_bench()
-    text = clean(suite.run(*workers_in_full), 0)
+    text = clean(suite.run(*workers), 0)
     assert f"records: .sandboxbench/{suite.folder.name}" in text
     assert (suite.path / ".sandboxbench" / ".gitignore").read_text().endswith("*\n")
     subprocess.run(["git", "init", "-q"], cwd=suite.path, check=True)
@@ -21,9 +21,9 @@ def test_by_default_a_new_folder_that_git_does_not_see(suite: Suite, workers_in_
     assert ".sandboxbench" not in done.stdout
 
 
-def test_a_chosen_folder(suite: Suite, workers_in_full: tuple[str, ...]) -> None:
+def test_a_chosen_folder(suite: Suite, workers: tuple[str, ...]) -> None:
     suite.one_bench()
-    text = clean(suite.run("--sandbox-records=deep/er", *workers_in_full), 0)
+    text = clean(suite.run("--sandbox-records=deep/er", *workers), 0)
     assert "records: deep/er (sandboxbench report deep/er prints this table again)" in text
     assert len(suite.samples(suite.path / "deep/er")) == 3
     assert not (suite.path / ".sandboxbench").exists()

@@ -30,9 +30,9 @@ def test_mistakes_name_the_value_and_an_example(suite: Suite, option: str, told:
     assert f"argument {option.partition('=')[0]}" in text
 
 
-def test_samples_and_warmups_are_counted_exactly(suite: Suite, workers_in_full: tuple[str, ...]) -> None:
+def test_samples_and_warmups_are_counted_exactly(suite: Suite, workers: tuple[str, ...]) -> None:
     suite.one_bench()
-    clean(suite.run("--sandbox-samples=7", "--sandbox-warmup=2", *workers_in_full), 0)
+    clean(suite.run("--sandbox-samples=7", "--sandbox-warmup=2", *workers), 0)
     assert suite.series() == {"fake:exec@1/burst": 7}
     assert [sample.get("warmup", False) for sample in suite.samples()] == [True] * 2 + [False] * 7
     assert len(suite.calls("create")) == len(suite.calls("destroy")) == 9

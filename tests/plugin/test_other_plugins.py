@@ -160,10 +160,10 @@ def test_switched_off(suite: Suite) -> None:
     clean(result, 0)
 
 
-def test_ordinary_tests_of_the_same_run(suite: Suite, workers: tuple[str, ...]) -> None:
+def test_ordinary_tests_of_the_same_run(suite: Suite, workers_always: tuple[str, ...]) -> None:
     suite.one_bench()
     suite.write(test_plain="import pytest\n@pytest.mark.parametrize('i', range(5))\ndef test_plain(i): pass")
-    result = suite.run(*workers)
+    result = suite.run(*workers_always)
     clean(result, 0)
     result.assert_outcomes(passed=6)
 
@@ -187,7 +187,7 @@ def test_nobody_is_told_of_a_loop_scope_that_we_brought_in(pytester: pytest.Pyte
     assert result.stderr.lines == []
 
 
-def test_fixtures_of_the_same_names_are_left_alone(pytester: pytest.Pytester, workers_in_full: tuple[str, ...]) -> None:
+def test_fixtures_of_the_same_names_are_left_alone(pytester: pytest.Pytester, workers: tuple[str, ...]) -> None:
     """Somebody's own `sandbox`, or even `sandbox_provider`: their tests run as without this plugin."""
     pytester.makeconftest(
         """
@@ -211,6 +211,6 @@ def test_fixtures_of_the_same_names_are_left_alone(pytester: pytest.Pytester, wo
             assert sandbox_provider == "mine too"
         """
     )
-    result = pytester.runpytest_subprocess(*workers_in_full)
+    result = pytester.runpytest_subprocess(*workers)
     result.assert_outcomes(passed=2)
     assert "sandbox benchmarks" not in result.stdout.str()

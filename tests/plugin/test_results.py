@@ -10,9 +10,9 @@ import pytest
 from .conftest import Suite, clean
 
 
-def test_the_json_holds_the_raw_samples_and_the_facts(suite: Suite, workers: tuple[str, ...]) -> None:
+def test_the_json_holds_the_raw_samples_and_the_facts(suite: Suite, workers_always: tuple[str, ...]) -> None:
     suite.one_bench()
-    result = suite.run("--benchmark-json=out.json", "--sandbox-samples=20", *workers)
+    result = suite.run("--benchmark-json=out.json", "--sandbox-samples=20", *workers_always)
     clean(result, 0)
     (benchmark,) = suite.json()
     spooled = [(s["ended_ns"] - s["scheduled_ns"]) / 1e9 for s in suite.samples() if not s.get("warmup")]
@@ -54,10 +54,10 @@ def test_without_a_good_sample_there_is_none(suite: Suite) -> None:
     assert not text or json.loads(text)["benchmarks"] == []
 
 
-def test_junit_has_one_case_a_bench(suite: Suite, workers_in_full: tuple[str, ...]) -> None:
+def test_junit_has_one_case_a_bench(suite: Suite, workers: tuple[str, ...]) -> None:
     suite.init()
     arguments = ("benches", "-k", "startup or create or command", "--junitxml=junit.xml")
-    clean(suite.run(*arguments, "--sandbox-option=fake.create=error:no <room> & \x1b[31mred", *workers_in_full), 1)
+    clean(suite.run(*arguments, "--sandbox-option=fake.create=error:no <room> & \x1b[31mred", *workers), 1)
     cases = {case.get("name"): case for case in ElementTree.parse(suite.path / "junit.xml").iter("testcase")}
     assert set(cases) == {"test_startup[fake-c1]", "test_create[fake-c1]", "test_command[fake-c1]"}
     failure = cases["test_create[fake-c1]"].find("failure")

@@ -23,9 +23,9 @@ def shown(text: str) -> list[str]:
     return [line.partition(":")[0] for line in table if not line.startswith("  ")]
 
 
-def test_a_block_is_measured_once_for_all_its_tests(benches: Suite, workers: tuple[str, ...]) -> None:
+def test_a_block_is_measured_once_for_all_its_tests(benches: Suite, workers_always: tuple[str, ...]) -> None:
     chosen = "startup or create or first_exec or destroy"
-    result = benches.run("benches", "-k", chosen, "--sandbox-warmup=1", *workers)
+    result = benches.run("benches", "-k", chosen, "--sandbox-warmup=1", *workers_always)
     clean(result, 0)
     assert result.parseoutcomes()["passed"] == 5  # resume_to_first_exec is one more
     assert benches.series() | {f"fake:{name}@1/burst": 3 for name in START} == benches.series()
@@ -62,17 +62,17 @@ def test_by_id_and_by_deselecting(benches: Suite, how: tuple[str, ...]) -> None:
     assert shown(clean(benches.run(*how), 0)) == ["create"]
 
 
-def test_collect_only_measures_nothing(benches: Suite, workers_in_full: tuple[str, ...]) -> None:
-    result = benches.run("benches", "--collect-only", "-q", *workers_in_full)
+def test_collect_only_measures_nothing(benches: Suite, workers: tuple[str, ...]) -> None:
+    result = benches.run("benches", "--collect-only", "-q", *workers)
     text = clean(result, 0)
-    if not workers_in_full:
+    if not workers:
         assert "benches/test_startup.py::test_startup[fake-c1]" in text
     assert benches.calls("create") == benches.calls("preflight") == []
     assert not (benches.path / ".sandboxbench").exists()
 
 
-def test_nothing_selected(benches: Suite, workers_in_full: tuple[str, ...]) -> None:
-    clean(benches.run("benches", "-k", "no_such_test", *workers_in_full), 5)
+def test_nothing_selected(benches: Suite, workers: tuple[str, ...]) -> None:
+    clean(benches.run("benches", "-k", "no_such_test", *workers), 5)
     assert benches.calls("preflight") == []
 
 

@@ -29,9 +29,9 @@ def test_one_file_of_the_suites(suite: Suite) -> None:
     assert suite.series() == {"fake:exec@1/burst": 1, "fake:exec@2/burst": 2}
 
 
-def test_with_pyargs(suite: Suite, workers_in_full: tuple[str, ...]) -> None:
+def test_with_pyargs(suite: Suite, workers: tuple[str, ...]) -> None:
     arguments = ("--pyargs", "pytest_sandboxbench.benches", *WORDS, "--sandbox-samples=1", "-k", "test_exec")
-    clean(suite.run_apart(*arguments, *workers_in_full), 0)
+    clean(suite.run_apart(*arguments, *workers), 0)
     assert suite.series() == {"fake:exec@1/burst": 1, "fake:exec@2/burst": 2}
 
 

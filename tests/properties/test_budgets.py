@@ -50,13 +50,13 @@ def budgets(draw: st.DrawFn) -> Budget:
 
 
 @given(budgets())
-@settings(max_examples=300)
+@settings(max_examples=100)
 def test_a_budget_comes_back_from_its_text(budget: Budget) -> None:
     assert parse(write(budget)) == budget
 
 
 @given(st.text(max_size=40) | st.text("startup median.,@/{}=<>%sm0123456789: ", max_size=40), st.booleans())
-@settings(max_examples=300)
+@settings(max_examples=100)
 def test_any_text_is_a_budget_or_is_refused(text: str, own: bool) -> None:
     try:
         budget = parse(text, own=own)
@@ -69,7 +69,7 @@ def test_any_text_is_a_budget_or_is_refused(text: str, own: bool) -> None:
 
 
 @given(budgets(), st.data())
-@settings(max_examples=300)
+@settings(max_examples=100)
 def test_one_that_was_edited_is_one_still_or_is_refused(budget: Budget, data: st.DataObject) -> None:
     text = write(budget)
     at = data.draw(st.integers(0, len(text)))

@@ -13,16 +13,14 @@ import pytest
 
 UID = 54321
 HERE = Path(__file__).parent
-FILES = (
+FILES = ("test_bubblewrap_isolation.py", "test_bubblewrap_start.py", "test_owned.py")
+IN_FULL = (
     "test_bubblewrap.py",
     "test_bubblewrap_host.py",
-    "test_bubblewrap_isolation.py",
     "test_bubblewrap_limits.py",
     "test_bubblewrap_pause.py",
-    "test_bubblewrap_start.py",
     "test_guest_python.py",
     "test_null.py",
-    "test_owned.py",
     "test_processes.py",
 )
 
@@ -36,7 +34,7 @@ def as_user(*argv: str, env: dict[str, str], cwd: str) -> subprocess.CompletedPr
     return subprocess.run(line, env=env, cwd=cwd, capture_output=True, text=True, timeout=300, check=False)
 
 
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("name", [*FILES, *(pytest.param(name, marks=pytest.mark.full) for name in IN_FULL)])
 def test_as_an_ordinary_user(name: str) -> None:
     own = Path("/var/tmp") / f"sandboxbench-{UID}"
     folder = Path("/tmp") / f"sandboxbench-test-{os.getpid()}"
