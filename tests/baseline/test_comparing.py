@@ -80,18 +80,18 @@ def test_the_clock_of_the_moment_makes_no_difference(bench: Bench) -> None:
 
 
 def test_another_machine_warns_once(bench: Bench, workers: tuple[str, ...]) -> None:
-    assert bench.run("--benchmark-save=base").ret == 0
+    assert bench.run_apart("--benchmark-save=base").ret == 0
     bench.edit(bench.saved()[0], lambda document: document["machine_info"].update(node="another"))
-    result = bench.run("--benchmark-compare", *workers)
+    result = bench.run_apart("--benchmark-compare", *workers)
     assert result.ret == 0
     assert printed(result).count("Benchmark machine_info is different") == 1
-    result = bench.run("--benchmark-compare", "-W", "error", *workers)
+    result = bench.run_apart("--benchmark-compare", "-W", "error", *workers)
     assert result.ret == 4
     no_traceback(result)
 
 
 def test_the_first_run_of_all_may_ask_for_a_comparison(bench: Bench, workers: tuple[str, ...]) -> None:
-    result = bench.run("--benchmark-compare", "--benchmark-autosave", *workers)
+    result = bench.run_apart("--benchmark-compare", "--benchmark-autosave", *workers)
     assert result.ret == 0
     assert printed(result).count("Can't load the previous benchmark") == 1
     assert len(bench.saved()) == 1

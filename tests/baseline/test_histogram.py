@@ -8,7 +8,7 @@ from .conftest import Bench, no_traceback, printed
 def test_one_picture_for_each_group(bench: Bench, workers: tuple[str, ...]) -> None:
     bench.add_ordinary()
     bench.levels(1, 16)
-    result = bench.run("--benchmark-histogram=pictures/run", *workers)
+    result = bench.run_apart("--benchmark-histogram=pictures/run", *workers)
     assert result.ret == 0
     names = {path.name for path in (bench.pytester.path / "pictures").iterdir()}
     assert names - {"run.svg"} == {"run-startup{cache=miss}_@1.svg", "run-startup{cache=miss}_@16.svg"}
@@ -19,7 +19,7 @@ def test_one_picture_for_each_group(bench: Bench, workers: tuple[str, ...]) -> N
 
 
 def test_with_the_table_each_picture_is_drawn_once(bench: Bench) -> None:
-    result = bench.run("--benchmark-histogram=run", "--benchmark-columns=median")
+    result = bench.run_apart("--benchmark-histogram=run", "--benchmark-columns=median")
     assert result.ret == 0
     assert printed(result).count("Generated histogram") == 1
 
@@ -30,7 +30,7 @@ def test_without_pygal_it_is_refused_before_anything_is_measured(bench: Bench, w
         "u.find_spec = lambda name, *a: None if name == 'pygal' else old(name, *a)"
     )
     bench.pytester.syspathinsert()
-    result = bench.run("-p", "no_pygal", "--benchmark-histogram=run", *workers)
+    result = bench.run_apart("-p", "no_pygal", "--benchmark-histogram=run", *workers)
     assert result.ret == 4
     no_traceback(result)
     assert 'pip install "pytest-benchmark[histogram]"' in printed(result)

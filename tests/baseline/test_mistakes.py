@@ -15,8 +15,8 @@ def refused(result: pytest.RunResult, message: str) -> None:
 
 
 def test_no_such_baseline(bench: Bench, workers_always: tuple[str, ...]) -> None:
-    assert bench.run("--benchmark-save=base").ret == 0
-    result = bench.run("--benchmark-compare=0099", *workers_always)
+    assert bench.run_apart("--benchmark-save=base").ret == 0
+    result = bench.run_apart("--benchmark-compare=0099", *workers_always)
     refused(result, "ERROR: --benchmark-compare=0099: no saved run matches in ")
     assert "saved there: 0001_base" in printed(result)
 
@@ -26,7 +26,7 @@ def test_no_such_baseline_where_warnings_are_errors(bench: Bench, workers: tuple
 
 
 def test_no_baseline_at_all(bench: Bench, workers: tuple[str, ...]) -> None:
-    result = bench.run("--benchmark-compare", "--benchmark-compare-fail=min:5%", *workers)
+    result = bench.run_apart("--benchmark-compare", "--benchmark-compare-fail=min:5%", *workers)
     refused(result, "nothing is saved there yet: run with --benchmark-autosave")
 
 
@@ -51,7 +51,7 @@ def test_a_grouping_that_another_plugin_knows(bench: Bench) -> None:
 
 
 def test_json_into_a_missing_folder(bench: Bench, workers: tuple[str, ...]) -> None:
-    result = bench.run("--benchmark-json=missing/out.json", *workers)
+    result = bench.run_apart("--benchmark-json=missing/out.json", *workers)
     assert result.ret == 4
     no_traceback(result)
     assert "passed" not in printed(result)
@@ -66,6 +66,6 @@ def test_noticed_late_it_is_an_exit_status_all_the_same(bench: Bench, workers: t
 
 def test_an_ordinary_run_is_not_refused(bench: Bench) -> None:
     bench.add_ordinary()
-    result = bench.run("test_ordinary.py", "--benchmark-compare=0099")
+    result = bench.run_apart("test_ordinary.py", "--benchmark-compare=0099")
     assert result.ret == 0
     assert printed(result).count("Can't compare. No benchmark files in ") == 1

@@ -115,8 +115,8 @@ def test_an_ordinary_regression_beside_ours_is_told_without_a_traceback(bench: B
 
 def test_an_ordinary_run_fails_as_ever(bench: Bench) -> None:
     bench.add_ordinary(SLOW_ORDINARY.replace("SECONDS", "0.001"))
-    assert bench.run("--benchmark-save=base", "test_ordinary.py").ret == 0
+    assert bench.run_apart("--benchmark-save=base", "test_ordinary.py").ret == 0
     bench.add_ordinary(SLOW_ORDINARY.replace("SECONDS", "0.05"))
-    result = bench.run("test_ordinary.py", "--benchmark-compare", "--benchmark-compare-fail=min:99%")
+    result = bench.run_apart("test_ordinary.py", "--benchmark-compare", "--benchmark-compare-fail=min:99%")
     assert result.ret == 1
     assert "PerformanceRegression" in printed(result)

@@ -27,7 +27,7 @@ def test_the_session_is_missing(bench: Bench) -> None:
         "    session.config.pluginmanager.unregister(name='benchmark')\n"
     )
     bench.pytester.syspathinsert()
-    result = bench.run("-p", "thief", "--benchmark-compare")
+    result = bench.run_apart("-p", "thief", "--benchmark-compare")
     assert result.ret == 0
     no_traceback(result)
 

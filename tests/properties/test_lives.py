@@ -86,7 +86,7 @@ def test_scripted_lives_that_processes_share(tmp_path: Path) -> None:
 
 @linux_only
 @pytest.mark.parametrize(
-    ("examples", "steps"), [(12, 15), pytest.param(40, 30, marks=pytest.mark.full)], ids=["few", "many"]
+    ("examples", "steps"), [(5, 12), pytest.param(40, 30, marks=pytest.mark.full)], ids=["few", "many"]
 )
 def test_bare_lives(work_root: Path, examples: int, steps: int) -> None:
     options = {"work_root": str(work_root)}
@@ -100,7 +100,7 @@ def test_bare_lives(work_root: Path, examples: int, steps: int) -> None:
 @linux_only
 @pytest.mark.usefixtures("bubblewrap_ready")
 @pytest.mark.parametrize(
-    ("examples", "steps"), [(12, 15), pytest.param(40, 30, marks=pytest.mark.full)], ids=["few", "many"]
+    ("examples", "steps"), [(5, 12), pytest.param(40, 30, marks=pytest.mark.full)], ids=["few", "many"]
 )
 def test_bubblewrap_lives(work_root: Path, examples: int, steps: int) -> None:
     options = {"work_root": str(work_root)}
