@@ -18,7 +18,7 @@ from . import options
 from .budgets.evidence import Evidence, evidence_of
 from .budgets.grammar import write
 from .budgets.looks import confidence
-from .budgets.matching import Unmatched, matches, unmatched
+from .budgets.matching import Unmatched, applies, matches, unmatched
 from .budgets.model import Placed, Verdict
 from .budgets.sources import OPTION, from_marker, from_option, read_file
 from .errors import UsageError
@@ -106,7 +106,7 @@ class Budgets:
         astray = [
             Verdict("fail", one.placed, str(shown[0].key), reason=one.reason) for one in self._astray(item, shown)
         ]
-        return [*astray, *self._judged(about, [series.key for series in shown], block, tables)]
+        return [*astray, *self._judged(about, shown, block, tables)]
 
     def _astray(self, item: pytest.Item, shown: Sequence[Series]) -> list[Unmatched]:
         """Budgets of a test's markers that are about another operation than it shows: they would never be judged."""
@@ -122,19 +122,19 @@ class Budgets:
         tables = _tables(rows, block.plan.looks)
         for item, provider, operations in views:
             about = [placed for placed in self.about(item) if _in_one_block(placed)]
-            keys = [s.key for s in tables[-1] if s.key.provider == provider and s.key.operation in operations]
-            judged = self._judged(about, keys, block, tables)
+            shown = [s for s in tables[-1] if s.key.provider == provider and s.key.operation in operations]
+            judged = self._judged(about, shown, block, tables)
             if any(_may_be_decided(verdict, block.plan.looks[-1]) for verdict in judged):
                 return False
         return True
 
     def _judged(
-        self, about: Sequence[Placed], keys: Sequence[SeriesKey], block: Block, tables: Sequence[SeriesTable]
+        self, about: Sequence[Placed], shown: Sequence[Series], block: Block, tables: Sequence[SeriesTable]
     ) -> Iterator[Verdict]:
         """``tables`` hold what was measured at each look that the block came to."""
         looks = len(block.plan.looks)
         for placed in about:
-            for key in [key for key in keys if matches(placed.budget, key)]:
+            for key in [series.key for series in shown if applies(placed.budget, series)]:
                 found: Verdict | None = None
                 for look, table in enumerate(tables, 1):
                     series = table.get(key)

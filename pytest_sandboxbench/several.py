@@ -16,7 +16,7 @@ from .budgeting import check, reached
 from .budgets.evidence import Evidence, evidence_of
 from .budgets.grammar import write
 from .budgets.looks import confidence
-from .budgets.matching import Unmatched, matches, unmatched
+from .budgets.matching import Unmatched, applies, unmatched
 from .budgets.model import Placed, Verdict
 from .budgets.plain import from_plain
 from .budgets.sources import OPTION
@@ -90,7 +90,7 @@ class Several:
     def _evidence(self, placed: Placed, series: Series) -> Evidence | None:
         """Of a series that was reported and the budget is about; None as long as something that it needs was not."""
         budget, results = placed.budget, self._session.results
-        if not matches(budget, series.key):
+        if not applies(budget, series):
             return None
         block = block_of(self._session.header, series.key)
         sure = 0.95

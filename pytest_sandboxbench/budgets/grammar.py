@@ -17,6 +17,7 @@ import re
 from collections.abc import Mapping
 from typing import NoReturn
 
+from ..load.shapes import parse_shape
 from ..stats.digits import plain
 from .model import Budget, Reference
 
@@ -26,25 +27,25 @@ LONGEST = 500
 
 _EXAMPLE = "startup median 44ms..52ms @1,16"
 _WORD = r"[\w+-]+"
-_NUMBER = r"(?:\d+(?:\.\d+)?|\.\d+)(?:e[+-]?\d+)?"
+_NAME = r"[A-Za-z0-9][A-Za-z0-9_.-]*"
+_NUMBER = r"(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)(?:e[+-]?[0-9]+)?"
 _TOKEN = re.compile(
-    rf"""(?P<at>@\s*\d+(?:\s*,\s*\d+)*(?:\s*/\s*(?=burst|closed|rate|stagger)[\w.-]+)?)
+    rf"""(?P<at>@\s*[0-9]+(?:\s*,\s*[0-9]+)*(?:\s*/\s*(?=burst|closed|rate|stagger)[A-Za-z0-9_.-]+)?)
     |(?P<dots>\.\.)
     |(?P<value>{_NUMBER}(?:\s*(?:ns|us|µs|μs|ms|s|min|x|%|/\s*s|/\s*min)(?![\w]))?(?![\w:]))
     |(?P<compare><=|>=|<|>|=)
     |(?P<slash>/)
-    |(?P<provider>[A-Za-z0-9][\w.-]*:(?=$|[\s<>=.@/]))
-    |(?P<series>(?:[A-Za-z0-9][\w.-]*:)?{_WORD}(?:\{{[^}}]*\}})?(?:\.(?!\.){_WORD})?)
+    |(?P<provider>{_NAME}:(?=$|[\s<>=.@/]))
+    |(?P<series>(?:{_NAME}:)?{_WORD}(?:\{{[^}}]*\}})?(?:\.(?!\.){_WORD})?)
     |(?P<phase>\.(?!\.){_WORD})""",
-    re.VERBOSE | re.ASCII,
+    re.VERBOSE,
 )
-_VALUE = re.compile(rf"({_NUMBER})\s*(.*)", re.ASCII)
+_VALUE = re.compile(rf"({_NUMBER})\s*(.*)")
 _SERIES = re.compile(
-    rf"(?:(?P<provider>[A-Za-z0-9][\w.-]*):)?(?P<operation>{_WORD})(?:\{{(?P<inside>[^}}]*)\}})?"
+    rf"(?:(?P<provider>{_NAME}):)?(?P<operation>{_WORD})(?:\{{(?P<inside>[^}}]*)\}})?"
     rf"(?:\.(?P<phase>{_WORD}))?",
-    re.ASCII,
 )
-_PERCENTILE = re.compile(r"p(\d{1,2}(?:\.\d{1,3})?)", re.ASCII)
+_PERCENTILE = re.compile(r"p([0-9]{1,2}(?:\.[0-9]{1,3})?)")
 _TIMES: Mapping[str, float] = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9, "min": 60e9}
 _INSTEAD = {
     "mean": "median",
@@ -183,7 +184,12 @@ class _Parser:
         levels = [int(number) for number in numbers.split(",")]
         if not all(1 <= level <= 10_000 for level in levels) or len(set(levels)) < len(levels):
             self._wrong(f"{token.text!r} names no different levels from 1 to 10000", token)
-        return tuple(sorted(levels)), shape.strip() or None
+        if not (shape := shape.strip()):
+            return tuple(sorted(levels)), None
+        try:
+            return tuple(sorted(levels)), str(parse_shape(shape))
+        except ValueError as error:
+            return self._wrong(str(error), token)
 
     def _references(self, statistic: str) -> tuple[Reference, ...]:
         found: list[Reference] = []

@@ -39,6 +39,10 @@ MS = 1e6
             "startup throughput >= 20/s @4/closed-100",
             Budget("startup", "throughput", low=20.0, levels=(4,), shape="closed-100"),
         ),
+        (
+            "startup median ..7us @4/stagger-0.05s",
+            Budget("startup", "median", high=7000.0, levels=(4,), shape="stagger-50ms"),
+        ),
         ("startup throughput 1200/min..", Budget("startup", "throughput", low=20.0)),
         (
             "startup median@100 / median@1 ..1.2",
@@ -124,6 +128,7 @@ def test_at_a_test_the_operation_may_be_its_own(text: str, written: str) -> None
         ("startup success / floor ..1", "/", "is not divided"),
         ("startup{miss} median ..1s", "startup{miss}", "no variant"),
         ("startup{a=1,a=2} median ..1s", "startup{a=1,a=2}", "given twice"),
+        ("startup median ..1s @4/stagger-5", "@4/stagger-5", "is no load shape"),
         ("startup median ..1s ;", ";", "no part of a budget"),
         ("startup median ..1e999s", "1e999s", "too large"),
         ("x" * 501, "", "at most 500 characters"),

@@ -321,6 +321,19 @@ def test_a_phase_that_is_not_there_fails(starts: Suite) -> None:
     assert "create" in text
 
 
+def test_a_phase_is_judged_where_it_is(starts: Suite, workers: tuple[str, ...]) -> None:
+    starts.pytester.makepyprojecttoml(
+        '[tool.sandboxbench.providers.vm]\nkind = "fake"\ncreate_phases = ["boot:0.05"]\n'
+    )
+    both = ("--sandbox-provider=vm,fake", MANY, *workers)
+    text = clean(starts.run(*both, "--sandbox-budget=startup.boot median ..9s"), 0)
+    assert "2 passed" in text
+    assert "pass: 1" in text
+    text = clean(starts.run(*both, "--sandbox-budget=startup.boot median ..1ms"), 1)
+    assert "1 failed, 1 passed" in text
+    assert "FAILED test_starts.py::test_startup[vm-c1]" in text
+
+
 def test_one_of_a_file_may_be_about_another_run(starts: Suite) -> None:
     (starts.path / "pyproject.toml").write_text('[tool.sandboxbench]\nbudgets = ["exec median ..1s"]\n')
     assert "not in this run: " in clean(starts.run(MANY), 0)

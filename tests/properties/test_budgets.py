@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pytest_sandboxbench.budgets.grammar import BudgetError, parse, write
 from pytest_sandboxbench.budgets.model import Budget, Reference
 
-WORD = st.from_regex(r"[a-z][a-z0-9_+-]{0,8}", fullmatch=True).filter(
+WORD = st.from_regex(r"[a-zäж][\w+-]{0,8}", fullmatch=True).filter(
     lambda word: word not in ("median", "success", "throughput", "floor", "baseline")
 )
 NAME = st.from_regex(r"[A-Za-z0-9][\w.-]{0,8}", fullmatch=True).filter(str.isascii)
