@@ -99,7 +99,7 @@ def test_a_provider_that_never_answers_takes_nothing_from_the_others(capsys: pyt
     )
     started = time.monotonic()
     assert run("providers", "hang", "deaf", "bug", "good") == 0
-    assert time.monotonic() - started < 4
+    assert time.monotonic() - started < 5 + 3
     lines = capsys.readouterr().out.splitlines()
     assert [line[13:43] for line in lines] == [
         "missing: it did not answer wit",
@@ -114,7 +114,7 @@ def test_one_that_blocks_is_left_behind(capsys: pytest.CaptureFixture[str]) -> N
     write_config(block='kind = "fake"\npreflight = "block:60"', good='kind = "fake"')
     done = subprocess.run([*COMMAND, "providers", "block", "good"], capture_output=True, text=True, timeout=30)
     assert (done.returncode, done.stderr) == (0, "")
-    silent = "it did not answer within 1 s. a preflight answers within a second; what takes longer belongs into create"
+    silent = "it did not answer within 5 s. a preflight answers within a second; what takes longer belongs into create"
     assert f"block (fake)  missing: {silent}\n" in done.stdout
     assert "good (fake)   ready" in done.stdout
 

@@ -31,7 +31,7 @@ __all__ = ["main"]
 
 USAGE = 4
 
-_PATIENCE_S = 4.0  # a second for the answer, the rest for the import of an SDK
+_PATIENCE_S = 8.0  # 5 s for the answer, the rest for the import of an SDK
 
 
 class _Parser(argparse.ArgumentParser):

@@ -52,7 +52,7 @@ MISSING = [
         "no usable /dev/kvm",
         "modprobe kvm",
     ),
-    ("fake", ["--sandbox-option=fake.preflight=hang"], "it did not answer within 1 s", "belongs into create"),
+    ("fake", ["--sandbox-option=fake.preflight=hang"], "it did not answer within 5 s", "belongs into create"),
     ("fake", ["--sandbox-option=fake.preflight=raise:OSError"], "scripted bug of fake in preflight", "report it"),
     ("no-sdk", [], "No module named 'sdk_that_nobody_has'", "or install what it lacks"),
     ("not-there", [], "No module named 'nowhere'", "or install what it lacks"),
@@ -66,7 +66,7 @@ def test_a_skip_with_its_cure(third: Suite, name: str, options: list[str], reaso
     arguments = ["benches", f"--sandbox-provider={name}", *options, "-k", "test_startup or test_exec", "-rs"]
     started = time.monotonic()
     result = third.run_apart(*arguments)
-    assert time.monotonic() - started < 1 + 6  # what pytest itself takes, on a busy machine
+    assert time.monotonic() - started < 5 + 6  # what pytest itself takes, on a busy machine
     text = clean(result, 5)
     result.assert_outcomes(skipped=2, deselected=15)
     told = [line for line in text.splitlines() if line.startswith(f"{name}: ")]

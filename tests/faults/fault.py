@@ -52,9 +52,9 @@ class Result:
     seconds: float
 
 
-_BUSY = "did not answer within 1 s"
-"""A preflight has a second; on a machine that is busy with other things a good provider may need more."""
-_TRIES = 6
+_BUSY = "did not answer within 5 s"
+"""A preflight has 5 s; on a machine that is busy with other things a good provider may need more."""
+_TRIES = 3
 
 
 def run(fault: Fault, kind: str) -> Result:
