@@ -14,6 +14,7 @@ import pytest
 
 from pytest_sandboxbench.load.block import Block
 from pytest_sandboxbench.load.operations import SCENARIOS
+from pytest_sandboxbench.load.preflight import PREFLIGHT_S
 from pytest_sandboxbench.measuring import Measuring, Settings, ask
 from pytest_sandboxbench.providers.fake import FakeProvider
 from pytest_sandboxbench.providers.registry import Registry, parse_option
@@ -120,7 +121,7 @@ def test_a_preflight_that_goes_wrong_is_a_missing_provider(tmp_path: Path, word:
     assert not answer.ready
     assert answer.reason
     assert answer.cure
-    assert time.monotonic() - started < 4
+    assert time.monotonic() - started < PREFLIGHT_S + 3
 
 
 def test_a_provider_that_cannot_be_loaded_is_a_missing_one(monkeypatch: pytest.MonkeyPatch) -> None:
