@@ -220,11 +220,16 @@ class Freezer:
         if self.version != 1 or self.home is None:
             yield
             return
-        (self.inner / "tasks").write_text("0")
+        # The way back is open before the thread leaves: a process that has no descriptor left would never find it.
+        home = os.open(self.home / "tasks", os.O_WRONLY | os.O_CLOEXEC)
         try:
-            yield
+            (self.inner / "tasks").write_text("0")
+            try:
+                yield
+            finally:
+                os.write(home, b"0")
         finally:
-            (self.home / "tasks").write_text("0")
+            os.close(home)
 
     def gather(self, members: Callable[[], set[int]]) -> None:
         """v2: take in every process, until a look finds no new one."""

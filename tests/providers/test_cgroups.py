@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import shutil
 import time
 from pathlib import Path
@@ -307,3 +308,22 @@ def test_thaw_takes_anything(tmp_path: Path) -> None:
     cgroups.thaw(tmp_path)
     assert (tmp_path / "freezer.state").read_text() == "THAWED"
     assert (tmp_path / "cgroup.freeze").read_text() == "0"
+
+
+def test_a_thread_comes_back_where_no_descriptor_is_left(tmp_path: Path) -> None:
+    """It would stay in the group, which could not be removed then, and be frozen with it."""
+    inner, home = tmp_path / "sandboxbench-a", tmp_path / "home"
+    for folder in (inner, home):
+        folder.mkdir()
+        (folder / "tasks").write_text("")
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        with Freezer(inner, 1, inner, home).born_inside():
+            assert (inner / "tasks").read_text() == "0"
+            assert (home / "tasks").read_text() == ""
+            resource.setrlimit(resource.RLIMIT_NOFILE, (3, before[1]))
+            with pytest.raises(OSError, match="Too many open files"):
+                (home / "tasks").read_text()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    assert (home / "tasks").read_text() == "0"
