@@ -15,6 +15,7 @@ import msgspec
 import pytest
 
 from . import options
+from .baseline.bridge import compares
 from .budgets.evidence import Evidence, evidence_of
 from .budgets.grammar import write
 from .budgets.looks import confidence
@@ -32,7 +33,7 @@ from .records.series import Series, SeriesTable
 if TYPE_CHECKING:
     from .load.block import Block
 
-__all__ = ["Budgets", "check", "expected_keys", "reached"]
+__all__ = ["Budgets", "check", "expected_keys", "lacks", "reached"]
 
 
 class Budgets:
@@ -73,6 +74,12 @@ class Budgets:
         """All that may be about a test."""
         return self.marked(item) + self.placed
 
+    def check_option(self) -> None:
+        """``pytest.UsageError`` for a budget of the command line that the rest of it makes idle."""
+        for placed in self.placed:
+            if placed.where == OPTION and (reason := lacks(self._config, placed)):
+                raise pytest.UsageError(f"{OPTION}: {write(placed.budget)!r} cannot be judged: {reason}")
+
     def check(self, items: Sequence[pytest.Item]) -> None:
         """``pytest.UsageError`` for one that is about none of these tests, or, of a marker, not about its own.
 
@@ -98,7 +105,9 @@ class Budgets:
         ``rows`` are the samples of its whole block. They are looked at as often as the block was, and the first verdict
         that is not inconclusive stands.
         """
-        about = [placed for placed in self.about(item) if not placed.budget.of_several]
+        about = [
+            placed for placed in self.about(item) if not placed.budget.of_several and not lacks(self._config, placed)
+        ]
         if not about:
             return []
         tables = _tables(rows, block.plan.looks)
@@ -121,7 +130,7 @@ class Budgets:
         """
         tables = _tables(rows, block.plan.looks)
         for item, provider, operations in views:
-            about = [placed for placed in self.about(item) if _in_one_block(placed)]
+            about = [placed for placed in self.about(item) if _in_one_block(placed) and not lacks(self._config, placed)]
             shown = [s for s in tables[-1] if s.key.provider == provider and s.key.operation in operations]
             judged = self._judged(about, shown, block, tables)
             if any(_may_be_decided(verdict, block.plan.looks[-1]) for verdict in judged):
@@ -160,6 +169,19 @@ def check(config: pytest.Config, placed: Placed, evidence: Evidence) -> Verdict:
     """What the hook says, or its default."""
     verdict: Verdict = config.hook.pytest_sandboxbench_check(config=config, placed=placed, evidence=evidence)
     return verdict
+
+
+def lacks(config: pytest.Config, placed: Placed) -> str:
+    """What the whole run lacks for a budget, so that it is judged for no series, in words; empty for nothing.
+
+    A baseline belongs to the controller: a worker does not know whether there is one.
+    """
+    for over in placed.budget.over:
+        if over.kind == "floor" and options.get(config, "floor") == "none":
+            return "there is no floor with --sandbox-floor none"
+        if over.kind == "baseline" and not compares(config) and not hasattr(config, "workerinput"):
+            return "no saved run to compare with was named: add --benchmark-compare"
+    return ""
 
 
 def reached(looks: Sequence[int], table: Iterable[Series]) -> int:

@@ -57,6 +57,11 @@ def pytest_configure(config: pytest.Config) -> None:
         from .session import session_of
 
         session_of(config).check()
+    if config.getoption("sandbox_budget"):
+        from .session import session_of
+
+        if (budgets := session_of(config).budgets) is not None:
+            budgets.check_option()
 
 
 @pytest.hookimpl(tryfirst=True)

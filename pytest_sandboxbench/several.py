@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from . import options
 from .baseline.bridge import baseline_samples
 from .bench import complaints
-from .budgeting import check, reached
+from .budgeting import check, lacks, reached
 from .budgets.evidence import Evidence, evidence_of
 from .budgets.grammar import write
 from .budgets.looks import confidence
@@ -54,7 +54,8 @@ class Several:
         """Those whose series are complete by now. To be called when a test is over."""
         if not self._reported:
             return
-        for placed in [placed for placed in self._all() if placed.budget.of_several]:
+        config = self._session.config
+        for placed in [placed for placed in self._all() if placed.budget.of_several and not lacks(config, placed)]:
             for key in [key for key in self._reported if (placed, key) not in self._done]:
                 series = self._session.results.get(key)
                 evidence = None if series is None else self._evidence(placed, series)
@@ -71,7 +72,9 @@ class Several:
         judged = {verdict.placed for verdict in self.verdicts}
         idle = [placed for placed in self._all() if placed not in judged]
         strict = options.strict(session.config)
-        for one in unmatched(idle, shown):
+        lacking = [Unmatched(placed, why, mistaken=False) for placed in idle if (why := lacks(session.config, placed))]
+        others = [placed for placed in idle if not lacks(session.config, placed)]
+        for one in [*lacking, *unmatched(others, shown)]:
             if one.mistaken or strict or one.placed.where == OPTION:
                 self.failed = True
                 said = f"{one.reason}\n  budget: {write(one.placed.budget)}  ({one.placed.where})"

@@ -76,11 +76,12 @@ class Regression(NamedTuple):
 
 
 class BridgeState:
-    """What the bridge knows in one run. ``compare`` is set aside until the session starts."""
+    """What the bridge knows in one run. ``compare`` is set aside until the session starts; ``compares``: one was."""
 
     def __init__(self) -> None:
         self.wishes = NO_WISHES
         self.compare: Any = []
+        self.compares = False
         self.only = False
         self.keys: set[str] = set()
         self.regressions: list[Regression] = []
@@ -107,6 +108,7 @@ def take_over(config: pytest.Config) -> Wishes:
     config.stash[_STATE] = state
     state.wishes = wishes
     state.compare, option.benchmark_compare = option.benchmark_compare, []
+    state.compares = state.compare != []
     if is_worker(config):
         state.compare, option.benchmark_compare_fail = [], None
     if wishes.only and not wishes.disabled:  # disabled: pytest-benchmark's own refusal is right
@@ -189,6 +191,12 @@ def regressions(config: pytest.Config) -> list[Regression]:
     """Our series that broke ``--benchmark-compare-fail``. Complete once the session has finished."""
     state = config.stash.get(_STATE, None)
     return list(state.regressions) if state else []
+
+
+def compares(config: pytest.Config) -> bool:
+    """Whether a saved run was named to compare with, or the newest; not whether there is one. Never in a worker."""
+    state = config.stash.get(_STATE, None)
+    return state is not None and state.compares
 
 
 def baseline_samples(config: pytest.Config) -> dict[str, list[float]]:
