@@ -19,7 +19,7 @@ from .baseline.bridge import compares
 from .budgets.evidence import Evidence, evidence_of
 from .budgets.grammar import write
 from .budgets.looks import confidence
-from .budgets.matching import Unmatched, applies, matches, unmatched
+from .budgets.matching import Unmatched, applies, unmatched
 from .budgets.model import Placed, Verdict
 from .budgets.sources import OPTION, from_marker, from_option, read_file
 from .errors import UsageError
@@ -29,11 +29,12 @@ from .model import SeriesKey
 from .naming import level, own_name, shape, variants
 from .records.schema import Row
 from .records.series import Series, SeriesTable
+from .records.untrusted import harmless
 
 if TYPE_CHECKING:
     from .load.block import Block
 
-__all__ = ["Budgets", "check", "expected_keys", "lacks", "reached"]
+__all__ = ["Budgets", "check", "expected_keys", "lacks", "last_failed", "reached"]
 
 
 class Budgets:
@@ -90,11 +91,13 @@ class Budgets:
         for item in known:
             for one in self._astray(item, [Series(key) for key in expected_keys(item)]):
                 raise pytest.UsageError(f"{one.placed.where}: {write(one.placed.budget)!r} {one.reason}")
-        if not items or len(known) < len(items):
+        if last_failed(self._config):
             return
-        keys = [key for item in items for key in expected_keys(item)]
-        idle = [p for p in self.placed if p.where == OPTION and not any(matches(p.budget, key) for key in keys)]
-        for one in unmatched(idle, [Series(key) for key in dict.fromkeys(keys)]):
+        keys = [key for item in known for key in expected_keys(item)]
+        operations = {key.operation for key in keys}
+        whole = len(known) == len(items)
+        about = [p for p in self.placed if p.where == OPTION and (whole or p.budget.operation in operations)]
+        for one in unmatched(about, [Series(key) for key in dict.fromkeys(keys)]) if keys else ():
             raise pytest.UsageError(f"{OPTION}: {write(one.placed.budget)!r} {one.reason}")
 
     def judge(
@@ -166,9 +169,23 @@ def expected_keys(item: pytest.Item) -> list[SeriesKey]:
 
 
 def check(config: pytest.Config, placed: Placed, evidence: Evidence) -> Verdict:
-    """What the hook says, or its default."""
-    verdict: Verdict = config.hook.pytest_sandboxbench_check(config=config, placed=placed, evidence=evidence)
-    return verdict
+    """What the hook says, or its default. A hook of somebody's own that raises, or returns no verdict, is a failure."""
+    try:
+        verdict = config.hook.pytest_sandboxbench_check(config=config, placed=placed, evidence=evidence)
+        if isinstance(verdict, Verdict):
+            return verdict
+        reason = f"pytest_sandboxbench_check returned {verdict!r}, which is no Verdict"
+    except Exception as error:
+        reason = f"pytest_sandboxbench_check raised {error!r}"
+    from .session import session_of  # which makes what is made of these
+
+    reason = session_of(config).cleaner.text(reason)
+    return Verdict("fail", placed, str(evidence.series.key), reason=harmless(reason, 2000))
+
+
+def last_failed(config: pytest.Config) -> bool:
+    """Whether the person asked for what failed last only, and so not for what every budget is about."""
+    return bool(config.getoption("lf", False))
 
 
 def lacks(config: pytest.Config, placed: Placed) -> str:

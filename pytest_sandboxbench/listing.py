@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from .budgeting import Budgets, expected_keys
+from .budgeting import Budgets, expected_keys, lacks
 from .budgets.grammar import write
-from .budgets.matching import matches
+from .budgets.matching import idle_levels, matches, unmatched
 from .budgets.model import Placed
 from .model import SeriesKey
 from .naming import is_ours, measures
+from .records.series import Series
 from .records.untrusted import harmless
 
 __all__ = ["main"]
@@ -33,14 +34,17 @@ def _show(config: pytest.Config, session: pytest.Session) -> int:
     config.option.collectonly = True  # what ends here measured nothing, and was not to
     budgets = Budgets(config)
     reporter: Any = config.pluginmanager.get_plugin("terminalreporter")
-    used: set[Placed] = set()
+    used: dict[Placed, None] = {}
     found: dict[SeriesKey, dict[Placed, None]] = {}
     for item in session.items:
         if is_ours(item) and measures(item):
             for key in expected_keys(item):
                 about = [p for p in budgets.about(item) if matches(p.budget, key)]
                 found.setdefault(key, {}).update(dict.fromkeys(about))
-                used.update(about)
+                used.update(dict.fromkeys(about))
+    series = [Series(key) for key in found]
+    why = {one.placed: one.reason for one in (*unmatched(used, series), *idle_levels(used, series))}
+    why |= {placed: reason for placed in used if (reason := lacks(config, placed))}
     lines: list[str] = []
     for key in found:
         lines.append(harmless(str(key)))
@@ -49,6 +53,9 @@ def _show(config: pytest.Config, session: pytest.Session) -> int:
     if idle:
         lines.append("apply to no series of these tests:")
         lines += [f"  {line}" for line in _lines(idle)]
+    if why:
+        lines.append("not judged, or not wholly:")
+        lines += [f"  {harmless(write(placed.budget))}: {reason}" for placed, reason in why.items()]
     reporter.write_line("")
     for line in lines or ["no benches were collected"]:
         reporter.write_line(line)

@@ -298,7 +298,8 @@ def has_budgets(config: pytest.Config) -> bool:
     if config.hook.pytest_sandboxbench_budgets.get_hookimpls():
         return True
     try:
-        return b"budgets" in (config.rootpath / "pyproject.toml").read_bytes()
+        # Not only where there are some: a misspelled key is a mistake, and who reads the table tells it.
+        return b"sandboxbench" in (config.rootpath / "pyproject.toml").read_bytes()
     except OSError:
         return False
 

@@ -282,8 +282,7 @@ class BenchSession:
             from .budgets.plain import to_plain
 
             verdicts: list[Verdict] = item.stash.get(VERDICTS, [])
-            marked = [placed for placed in self.budgets.marked(item) if placed.budget.of_several]
-            payload |= {"verdicts": to_plain(verdicts), "budgets": to_plain(marked)}
+            payload |= {"verdicts": to_plain(verdicts), "budgets": to_plain(self.budgets.marked(item))}
 
     def receive(self, report: pytest.TestReport, payload: Mapping[str, Any]) -> None:
         """In the process that shows results: publish the test's series."""

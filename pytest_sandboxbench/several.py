@@ -5,23 +5,23 @@ So is what every budget of the session came to: which applied to nothing, and wh
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from . import options
 from .baseline.bridge import baseline_samples
 from .bench import complaints
-from .budgeting import check, lacks, reached
+from .budgeting import check, lacks, last_failed, reached
 from .budgets.evidence import Evidence, evidence_of
 from .budgets.grammar import write
 from .budgets.looks import confidence
-from .budgets.matching import Unmatched, applies, unmatched
+from .budgets.matching import Unmatched, applies, idle_levels, unmatched
 from .budgets.model import Placed, Verdict
 from .budgets.plain import from_plain
 from .budgets.sources import OPTION
+from .budgets.wording import describe
 from .records.series import Series, block_of
-from .records.untrusted import harmless
 from .results import emit
 
 if TYPE_CHECKING:
@@ -72,15 +72,34 @@ class Several:
         judged = {verdict.placed for verdict in self.verdicts}
         idle = [placed for placed in self._all() if placed not in judged]
         strict = options.strict(session.config)
-        lacking = [Unmatched(placed, why, mistaken=False) for placed in idle if (why := lacks(session.config, placed))]
-        others = [placed for placed in idle if not lacks(session.config, placed)]
-        for one in [*lacking, *unmatched(others, shown)]:
-            if one.mistaken or strict or one.placed.where == OPTION:
+        parts = idle_levels([placed for placed in self._all() if placed in judged], shown)
+        for one in [*self._idle(idle, shown), *parts]:
+            by_option = one.placed.where == OPTION and one not in parts and not last_failed(session.config)
+            if one.mistaken or by_option or (strict and not self._makes_baseline(one.placed)):
                 self.failed = True
-                said = f"{one.reason}\n  budget: {write(one.placed.budget)}  ({one.placed.where})"
-                emit(session.config, self._name(one.placed, ""), said)
+                told = write(one.placed.budget)
+                verdict = Verdict("fail", one.placed, told, reason=one.reason)
+                self.verdicts.append(verdict)
+                emit(session.config, self._name(one.placed, ""), describe(verdict), verdicts=[verdict])
             else:
                 self.unmatched.append(one)
+
+    def _idle(self, placed: Sequence[Placed], shown: Sequence[Series]) -> Iterator[Unmatched]:
+        """Why each of these has no verdict, of those that could have had one."""
+        lacking = {one: why for one in placed if (why := lacks(self._session.config, one))}
+        yield from (Unmatched(one, why, mistaken=False) for one, why in lacking.items())
+        found = unmatched([one for one in placed if one not in lacking], shown)
+        yield from found
+        told = {*lacking, *(one.placed for one in found)}
+        for one in placed:
+            if one not in told and one.budget.of_several:
+                yield Unmatched(one, "what it is divided by was not measured beside it", mistaken=False)
+
+    def _makes_baseline(self, placed: Placed) -> bool:
+        """The first run of all saves what the next one compares with, and has nothing to compare with itself."""
+        option = self._session.config.option
+        saves = getattr(option, "benchmark_save", None) or getattr(option, "benchmark_autosave", False)
+        return bool(saves) and any(over.kind == "baseline" for over in placed.budget.over)
 
     @cached_property
     def _baseline(self) -> Mapping[str, Sequence[float]]:
@@ -115,13 +134,7 @@ class Several:
     def _emit(self, placed: Placed, evidence: Evidence) -> None:
         session = self._session
         name = self._name(placed, str(evidence.series.key))
-        try:
-            verdict = check(session.config, placed, evidence)
-        except Exception as error:  # of somebody's own hook: this run has sandboxes to destroy
-            self.failed = True
-            said = f"pytest_sandboxbench_check raised {error!r} for {placed.where}"
-            emit(session.config, name, harmless(session.cleaner.text(said), 2000))
-            return
+        verdict = check(session.config, placed, evidence)
         self.verdicts.append(verdict)
         failure = "\n".join(complaints([verdict], strict=options.strict(session.config)))
         self.failed = self.failed or bool(failure)

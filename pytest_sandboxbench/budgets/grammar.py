@@ -136,7 +136,10 @@ class _Parser:
         levels, shape = ((), None) if at is None else self._levels(at)
         if self._token.kind != "end":
             self._wrong(f"{self._token.text!r} comes after the end of the budget")
+        if phase and statistic in ("success", "throughput"):
+            self._wrong(f"{statistic} is one of whole operations: leave .{phase} out", self._tokens[0])
         self._check_ratio(statistic, over, levels, first)
+        self._check_reference(provider, statistic, phase, over)
         return Budget(operation, statistic, low, high, provider, variants, phase, levels, shape, over)
 
     def _subject(self) -> tuple[str | None, str | None, tuple[tuple[str, str], ...], str]:
@@ -232,6 +235,14 @@ class _Parser:
         if kinds[0] == "level" and (first is None or len(levels) != 1 or levels[0] == over[0].level):
             self._wrong("a ratio of two levels has one above the line: median@100 / median@1", slash)
 
+    def _check_reference(self, provider: str | None, statistic: str, phase: str, over: tuple[Reference, ...]) -> None:
+        for reference in over:
+            slash = next(token for token in self._tokens if token.kind == "slash")
+            if reference.kind == "series" and reference.provider == provider:
+                self._wrong(f"{provider} is not divided by itself", slash)
+            if reference.kind == "baseline" and (phase or statistic == "throughput"):
+                self._wrong("a baseline holds latencies of whole operations: no phase and no throughput", slash)
+
     # -- limits
 
     def _limit(self, statistic: str, *, ratio: bool) -> tuple[float, float]:
@@ -257,7 +268,9 @@ class _Parser:
             return self._value(token, statistic, ratio=ratio), high
         if token.kind == "dots" and self._token.kind == "value":
             return low, self._value(self._take(), statistic, ratio=ratio)
-        return self._wrong("the limit is missing: write for example ..52ms, 44ms..52ms or >= 99%", token)
+        bad = self._token if token.kind == "dots" else token
+        said = f"{bad.text!r} is no limit" if bad.kind == "series" else "the limit is missing"
+        return self._wrong(f"{said}: write for example ..52ms, 44ms..52ms or >= 99%", bad if bad.text else token)
 
     def _take_dots(self) -> _Token | None:
         return self._take() if self._token.kind == "dots" else None

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
 from ..model import SeriesKey
-from ..records.series import Series
+from ..records.series import Series, row_of_key
 from ..records.untrusted import harmless
 from .model import Budget, Placed
 
-__all__ = ["Unmatched", "applies", "matches", "no_phase", "unmatched"]
+__all__ = ["Unmatched", "applies", "idle_levels", "matches", "no_phase", "unmatched"]
 
 _MOST_NAMED = 12
 
@@ -71,6 +71,20 @@ def unmatched(placed: Iterable[Placed], measured: Sequence[Series], *, own: str 
     return found
 
 
+def idle_levels(placed: Iterable[Placed], measured: Sequence[Series]) -> list[Unmatched]:
+    """Of these budgets those of whose levels a part was not measured, each with the reason."""
+    found = []
+    for one in placed:
+        budget = one.budget
+        levels = {series.key.level for series in measured if applies(replace(budget, levels=()), series)}
+        missing = [level for level in budget.levels if level not in levels]
+        if levels and missing and len(missing) < len(budget.levels):
+            shown = harmless(budget.operation or "", 100)
+            reason = f"{shown} was measured at {_lanes(sorted(levels))}, not at {', '.join(map(str, missing))}"
+            found.append(Unmatched(one, reason, mistaken=False))
+    return found
+
+
 def no_phase(operation: str, phase: str, there: Iterable[str]) -> str:
     """``'startup' has no phase 'craete'; it has create, first_exec: did you mean 'create'?``"""
     names = list(there)
@@ -116,20 +130,25 @@ def _why(budget: Budget, operation: str, measured: Sequence[Series]) -> tuple[st
 def _missing(budget: Budget, series: Sequence[Series], measured: Sequence[Series]) -> tuple[str, bool]:
     """What a ratio lacks below its line; empty where it lacks nothing."""
     shown = harmless(series[0].key.operation, 100)
+    rows = {row_of_key(one.key) for one in measured}
+    same = [one for one in measured if one.key.operation == series[0].key.operation]
     for over in budget.over:
-        if over.kind == "level":
-            same = [s for s in measured if s.key.operation == series[0].key.operation]
-            levels = sorted({s.key.level for s in same if budget.provider in (None, s.key.provider)})
+        if over.kind == "level" and not any(row_of_key(replace(one.key, level=over.level)) in rows for one in series):
+            levels = sorted({one.key.level for one in same if budget.provider in (None, one.key.provider)})
             if over.level not in levels:
                 return f"{shown} was measured at {_lanes(levels)}, not at {over.level}", False
+            return f"{shown} was measured at {_lanes([over.level])} in another shape, variant or provider only", False
         if over.kind == "series":
-            providers = [s.key.provider for s in measured if s.key.operation == series[0].key.operation]
+            name = harmless(over.provider, 100)
+            providers = [one.key.provider for one in same]
             if over.provider not in providers:
                 there = _there(over.provider, providers)
-                return (
-                    f"no provider '{harmless(over.provider, 100)}' was measured with {shown} to divide by{there}",
-                    False,
-                )
+                return f"no provider '{name}' was measured with {shown} to divide by{there}", False
+            above = [one for one in series if one.key.provider != over.provider]
+            if not above:
+                return f"no other provider was measured with {shown} to divide by that of '{name}'", False
+            if not any(row_of_key(replace(one.key, provider=over.provider)) in rows for one in above):
+                return f"'{name}' was measured with {shown} at other levels, in other shapes or variants only", False
     return "", False
 
 

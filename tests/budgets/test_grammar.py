@@ -131,6 +131,17 @@ def test_at_a_test_the_operation_may_be_its_own(text: str, written: str) -> None
         ("startup median ..1s @4/stagger-5", "@4/stagger-5", "is no load shape"),
         ("startup median ..1s ;", ";", "no part of a budget"),
         ("startup median ..1e999s", "1e999s", "too large"),
+        ("startup median ..1sec", "1sec", "'1sec' is no limit"),
+        ("startup median -1ms..", "-1ms", "'-1ms' is no limit"),
+        (
+            "startup.create throughput 1/s..",
+            "startup.create",
+            "throughput is one of whole operations: leave .create out",
+        ),
+        ("startup.create success 99%..", "startup.create", "success is one of whole operations"),
+        ("docker:startup median / docker: ..2", "/", "docker is not divided by itself"),
+        ("startup.create median / baseline ..2", "/", "no phase and no throughput"),
+        ("startup throughput / baseline 0.5..", "/", "no phase and no throughput"),
         ("x" * 501, "", "at most 500 characters"),
     ],
 )

@@ -209,12 +209,6 @@ def test_the_baseline_of_several_lanes_is_put_into_rounds_again() -> None:
             [1.0] * 32,
             "which rounds the baseline's samples are of is not known of closed-10s",
         ),
-        (
-            "startup throughput / baseline ..1.1",
-            "burst",
-            [1.0] * 32,
-            "a baseline holds whole latencies: it has no throughput",
-        ),
         ("startup median / baseline ..1.1", "burst", [0.0] * 96, "one of the two is 0: there is no ratio"),
     ],
 )

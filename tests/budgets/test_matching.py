@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_sandboxbench.budgets.grammar import parse
-from pytest_sandboxbench.budgets.matching import Unmatched, applies, matches, no_phase, unmatched
+from pytest_sandboxbench.budgets.matching import Unmatched, applies, idle_levels, matches, no_phase, unmatched
 from pytest_sandboxbench.budgets.model import Placed
 from pytest_sandboxbench.records.schema import parse_key
 
@@ -107,6 +107,17 @@ def why(text: str, *, own: str | None = None) -> Unmatched | None:
         ("pull{cache=hit,size=small} median ..1s", "pull was not measured with size=small; there is size=big", False),
         ("startup median@16 / @2 ..1.2", "startup was measured at 1, 4, 16 lanes, not at 2", False),
         (
+            "startup median@4/closed-8 / @16 ..1.2",
+            "startup was measured at 16 lanes in another shape, variant or provider only",
+            False,
+        ),
+        (
+            "p:startup median / null: ..1.2 @16",
+            "'null' was measured with startup at other levels, in other shapes or variants only",
+            False,
+        ),
+        ("exec median / p: ..1.2", "no other provider was measured with exec to divide by that of 'p'", False),
+        (
             "p:startup median / docker: ..1.2",
             "no provider 'docker' was measured with startup to divide by; there are p, null",
             False,
@@ -132,6 +143,23 @@ def test_the_reason_says_what_there_is(text: str, reason: str, mistaken: bool) -
 )
 def test_one_that_is_about_a_series_is_not_named(text: str) -> None:
     assert why(text) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("startup median ..1s @1,16,100", "startup was measured at 1, 4, 16 lanes, not at 100"),
+        ("null:startup median ..1s @1,16", "startup was measured at 1 lane, not at 16"),
+        ("startup.create median ..1s @1,4", "startup was measured at 1, 16 lanes, not at 4"),
+        ("startup median ..1s @1,16", None),
+        ("startup median ..1s", None),
+        ("startup median ..1s @100", None),  # about no series at all: that is told otherwise
+    ],
+)
+def test_levels_of_which_only_a_part_was_measured_are_told(text: str, reason: str | None) -> None:
+    found = idle_levels([Placed(parse(text), "here")], MEASURED)
+    assert [one.reason for one in found] == ([] if reason is None else [reason])
+    assert not any(one.mistaken for one in found)
 
 
 def test_the_operation_of_a_test_is_known_there() -> None:

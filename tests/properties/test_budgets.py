@@ -30,7 +30,7 @@ def budgets(draw: st.DrawFn) -> Budget:
         over = draw(
             st.just(())
             | beside.map(lambda one: (one,))
-            | st.just((Reference("baseline"),))
+            | st.just(() if statistic == "throughput" else (Reference("baseline"),))
             | st.just((level,))
             | beside.map(lambda one: (level, one))
         )
@@ -45,7 +45,10 @@ def budgets(draw: st.DrawFn) -> Budget:
     )
     names = draw(st.lists(WORD, unique=True, max_size=2))
     inside = tuple(sorted((name, draw(WORD)) for name in names))
-    provider, phase = draw(st.none() | NAME), draw(st.just("") | WORD)
+    divisors = [one.provider for one in over if one.kind == "series"]
+    provider = draw(st.none() | NAME.filter(lambda name: name not in divisors))
+    of_whole = statistic in ("success", "throughput") or Reference("baseline") in over
+    phase = "" if of_whole else draw(st.just("") | WORD)
     return Budget(draw(WORD), statistic, low, high, provider, inside, phase, levels, shape if levels else None, over)
 
 
