@@ -34,7 +34,7 @@ SLOW = [
     "startup p75 ..0.3s",
     "startup.create median ..0.3s",
     "startup throughput 3/s..",
-    "startup median / floor ..15",
+    "startup median / floor ..8",
     "startup median / other: ..4",
     "startup median / baseline ..4",
 ]
