@@ -208,7 +208,8 @@ class Case:
         """A run of pytest, its output in a file: a reader that is slow must not hold it back."""
 
         def prepare() -> None:
-            signal.signal(signal.SIGINT, signal.SIG_DFL)  # it is ignored where these tests run in the background
+            for number in (signal.SIGINT, signal.SIGHUP):  # ignored in the background, or by nohup
+                signal.signal(number, signal.SIG_DFL)
             if before is not None:
                 before()
 
