@@ -14,6 +14,7 @@ import pytest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 __all__ = ["NAMES", "SHORT", "add_options", "add_short_options", "get", "given", "has_budgets", "seconds"]
 
@@ -297,11 +298,24 @@ def has_budgets(config: pytest.Config) -> bool:
         return True
     if config.hook.pytest_sandboxbench_budgets.get_hookimpls():
         return True
+    return _project_has_budgets(config.rootpath / "pyproject.toml")
+
+
+def _project_has_budgets(path: Path) -> bool:
+    """Whether its table has anything but providers: a misspelled key is a mistake, and who reads budgets tells it."""
     try:
-        # Not only where there are some: a misspelled key is a mistake, and who reads the table tells it.
-        return b"sandboxbench" in (config.rootpath / "pyproject.toml").read_bytes()
+        data = path.read_bytes()
     except OSError:
         return False
+    if b"sandboxbench" not in data:
+        return False
+    import tomllib
+
+    try:
+        table = tomllib.loads(data.decode()).get("tool", {}).get("sandboxbench", {})
+        return bool(table.keys() - {"providers"})
+    except (ValueError, RecursionError, AttributeError):  # no TOML, or no tables: told as well
+        return True
 
 
 def _ini(config: pytest.Config, name: str) -> str:

@@ -53,15 +53,10 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(_Results(config), "sandboxbench-results")
     if not hasattr(config, "workerinput") and config.getoption("dist", "no") != "no":
         _join_xdist(config)
-    if config.getoption("sandbox_provider") or config.getoption("sandbox_option"):
+    if any(map(config.getoption, ("sandbox_provider", "sandbox_option", "sandbox_budget"))):
         from .session import session_of
 
         session_of(config).check()
-    if config.getoption("sandbox_budget"):
-        from .session import session_of
-
-        if (budgets := session_of(config).budgets) is not None:
-            budgets.check_option()
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -126,6 +126,8 @@ class BenchSession:
                     raise
                 except BaseException:
                     pass  # no mistake of a person: its preflight tells what it is
+        if self.config.getoption("sandbox_budget") and self.budgets is not None:
+            self.budgets.check_option()
 
     def parametrize(self, metafunc: pytest.Metafunc) -> None:
         """A bench runs for each provider and level; a test that only uses a sandbox for each provider."""

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from . import options
-from .baseline.bridge import baseline_samples
+from .baseline.bridge import baseline_samples, saves
 from .bench import complaints
 from .budgeting import check, lacks, last_failed, reached
 from .budgets.evidence import Evidence, evidence_of
@@ -75,7 +75,7 @@ class Several:
         parts = idle_levels([placed for placed in self._all() if placed in judged], shown)
         for one in [*self._idle(idle, shown), *parts]:
             by_option = one.placed.where == OPTION and one not in parts and not last_failed(session.config)
-            if one.mistaken or by_option or (strict and not self._makes_baseline(one.placed)):
+            if one.mistaken or by_option or (strict and not self._is_first(one.placed)):
                 self.failed = True
                 told = write(one.placed.budget)
                 verdict = Verdict("fail", one.placed, told, reason=one.reason)
@@ -95,11 +95,9 @@ class Several:
             if one not in told and one.budget.of_several:
                 yield Unmatched(one, "what it is divided by was not measured beside it", mistaken=False)
 
-    def _makes_baseline(self, placed: Placed) -> bool:
+    def _is_first(self, placed: Placed) -> bool:
         """The first run of all saves what the next one compares with, and has nothing to compare with itself."""
-        option = self._session.config.option
-        saves = getattr(option, "benchmark_save", None) or getattr(option, "benchmark_autosave", False)
-        return bool(saves) and any(over.kind == "baseline" for over in placed.budget.over)
+        return saves(self._session.config) and any(over.kind == "baseline" for over in placed.budget.over)
 
     @cached_property
     def _baseline(self) -> Mapping[str, Sequence[float]]:

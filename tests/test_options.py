@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import argparse
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pytest_sandboxbench.options import _VALUES, NAMES, SHORT
+from pytest_sandboxbench.options import _VALUES, NAMES, SHORT, _project_has_budgets
 
 
 def read(name: str, text: str) -> Any:
@@ -69,3 +70,24 @@ def test_defaults_are_values_of_their_own_option() -> None:
         text = ",".join(map(str, default)) if isinstance(default, tuple) else str(default)
         assert default is None or read(name, text) == default
     assert set(SHORT) <= {*NAMES, "budget"}
+
+
+@pytest.mark.parametrize(
+    ("text", "has"),
+    [
+        ("", False),
+        ("[tool.other]\nbudgets = []\n", False),
+        ('[project]\ndependencies = ["pytest-sandboxbench"]\n', False),
+        ('[tool.sandboxbench.providers.vm]\nkind = "fake"\n', False),
+        ("[tool.sandboxbench]\nbudgets = []\n", True),
+        ("[tool.sandboxbench.bugdets]\n", True),
+        ("[tool]\nsandboxbench = 1\n", True),
+        ("tool.sandboxbench = [\n", True),
+    ],
+)
+def test_what_judges_is_loaded_where_a_project_may_have_budgets(tmp_path: Path, text: str, has: bool) -> None:
+    """Whoever only depends on this project pays nothing for it in each worker; a mistake is left to who tells it."""
+    path = tmp_path / "pyproject.toml"
+    assert not _project_has_budgets(path)
+    path.write_text(text)
+    assert _project_has_budgets(path) is has

@@ -27,7 +27,8 @@ def main(arguments: Sequence[str]) -> int:
         status = subprocess.call(command)
         if status != _FAILED:
             return status
-        failed = list(json.loads((Path(cache) / "v/cache/lastfailed").read_text("utf-8")))
+        told = Path(cache) / "v/cache/lastfailed"
+        failed = list(json.loads(told.read_text("utf-8"))) if told.exists() else []
         if not 0 < len(failed) <= MOST:
             return status
         print(f"\n{len(failed)} failed; once more, one after another:", *failed, sep="\n  ", flush=True)

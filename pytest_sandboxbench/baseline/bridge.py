@@ -199,6 +199,11 @@ def compares(config: pytest.Config) -> bool:
     return state is not None and state.compares
 
 
+def saves(config: pytest.Config) -> bool:
+    """Whether this run is saved for later ones to compare with."""
+    return bool(config.getoption("benchmark_save", None) or config.getoption("benchmark_autosave", False))
+
+
 def baseline_samples(config: pytest.Config) -> dict[str, list[float]]:
     """Canonical key -> raw samples in ns, of the files of ``--benchmark-compare``; the newest file wins.
 

@@ -32,7 +32,7 @@ _NUMBER = r"(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)(?:e[+-]?[0-9]+)?"
 _TOKEN = re.compile(
     rf"""(?P<at>@\s*[0-9]+(?:\s*,\s*[0-9]+)*(?:\s*/\s*(?=burst|closed|rate|stagger)[A-Za-z0-9_.-]+)?)
     |(?P<dots>\.\.)
-    |(?P<value>{_NUMBER}(?:\s*(?:ns|us|µs|μs|ms|s|min|x|%|/\s*s|/\s*min)(?![\w]))?(?![\w:]))
+    |(?P<value>{_NUMBER}(?:\s*(?:ns|us|µs|μs|ms|s|min|x|%|/\s*s|/\s*min)(?![\w]))?(?!\w|[\w.-]*:))
     |(?P<compare><=|>=|<|>|=)
     |(?P<slash>/)
     |(?P<provider>{_NAME}:(?=$|[\s<>=.@/]))
@@ -136,11 +136,9 @@ class _Parser:
         levels, shape = ((), None) if at is None else self._levels(at)
         if self._token.kind != "end":
             self._wrong(f"{self._token.text!r} comes after the end of the budget")
-        if phase and statistic in ("success", "throughput"):
-            self._wrong(f"{statistic} is one of whole operations: leave .{phase} out", self._tokens[0])
-        self._check_ratio(statistic, over, levels, first)
-        self._check_reference(provider, statistic, phase, over)
-        return Budget(operation, statistic, low, high, provider, variants, phase, levels, shape, over)
+        found = Budget(operation, statistic, low, high, provider, variants, phase, levels, shape, over)
+        self._check(found, first)
+        return found
 
     def _subject(self) -> tuple[str | None, str | None, tuple[tuple[str, str], ...], str]:
         token = self._token
@@ -221,9 +219,11 @@ class _Parser:
         known = "write @1, floor, baseline, or a provider with a colon: docker:"
         return self._wrong(f"{token.text!r} is nothing to divide by: {known}", token)
 
-    def _check_ratio(
-        self, statistic: str, over: tuple[Reference, ...], levels: tuple[int, ...], first: _Token | None
-    ) -> None:
+    def _check(self, budget: Budget, first: _Token | None) -> None:
+        """Refuse what can be written, and never judged. ``first``: the levels above the line."""
+        statistic, over, levels = budget.statistic, budget.over, budget.levels
+        if budget.phase and statistic in ("success", "throughput"):
+            self._wrong(f"{statistic} is one of whole operations: leave .{budget.phase} out", self._tokens[0])
         if not over:
             return
         slash = next(token for token in self._tokens if token.kind == "slash")
@@ -234,14 +234,10 @@ class _Parser:
             self._wrong("after a level, it is divided once more at most: by the floor or by a provider", slash)
         if kinds[0] == "level" and (first is None or len(levels) != 1 or levels[0] == over[0].level):
             self._wrong("a ratio of two levels has one above the line: median@100 / median@1", slash)
-
-    def _check_reference(self, provider: str | None, statistic: str, phase: str, over: tuple[Reference, ...]) -> None:
-        for reference in over:
-            slash = next(token for token in self._tokens if token.kind == "slash")
-            if reference.kind == "series" and reference.provider == provider:
-                self._wrong(f"{provider} is not divided by itself", slash)
-            if reference.kind == "baseline" and (phase or statistic == "throughput"):
-                self._wrong("a baseline holds latencies of whole operations: no phase and no throughput", slash)
+        if kinds[-1] == "series" and over[-1].provider == budget.provider:
+            self._wrong(f"{budget.provider} is not divided by itself", slash)
+        if "baseline" in kinds and (budget.phase or statistic == "throughput"):
+            self._wrong("a baseline holds latencies of whole operations: no phase and no throughput", slash)
 
     # -- limits
 
@@ -334,19 +330,26 @@ def write(budget: Budget) -> str:
 
 
 def _limits(budget: Budget) -> str:
-    if budget.statistic == "success" and budget.low == budget.high == 1:
-        return "= 100%"
+    if budget.statistic == "success":
+        return _shares(budget.low, budget.high)
     low, high = (_written(limit, budget) if math.isfinite(limit) else "" for limit in (budget.low, budget.high))
     return f"{low}..{high}"
+
+
+def _shares(*limits: float) -> str:
+    """Both as percents or both as shares: a number without a unit has that of the other limit."""
+    percents = [plain(round(limit * 100, 10)) if math.isfinite(limit) else "" for limit in limits]
+    if limits == (1.0, 1.0):
+        return "= 100%"
+    if all(float(text) / 100 == limit for text, limit in zip(percents, limits, strict=True) if text):
+        return "..".join(f"{text}%" if text else "" for text in percents)
+    return "..".join(plain(limit) if math.isfinite(limit) else "" for limit in limits)
 
 
 def _written(limit: float, budget: Budget) -> str:
     """The shortest text that is read as exactly this number."""
     if budget.over:
         return plain(limit)
-    if budget.statistic == "success":
-        percent = plain(round(limit * 100, 10))
-        return f"{percent}%" if float(percent) / 100 == limit else plain(limit)
     if budget.statistic == "throughput":
         return f"{plain(limit)}/s"
     texts = [(f"{plain(round(limit / size, 12))}{unit}", size) for unit, size in _TIMES.items()]

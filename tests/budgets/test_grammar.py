@@ -34,6 +34,9 @@ MS = 1e6
         ("startup median ..7μs", Budget("startup", "median", high=7000.0)),
         ("startup success >= 99%", Budget("startup", "success", low=0.99)),
         ("startup success 0.99..", Budget("startup", "success", low=0.99)),
+        ("startup success 0.000144..100%", Budget("startup", "success", 1.44e-06, 1.0)),
+        ("startup success 1.4404151695290859e-06..1", Budget("startup", "success", 1.4404151695290859e-06, 1.0)),
+        ("0.:startup median ..1s", Budget("startup", "median", high=1000 * MS, provider="0.")),
         ("startup success = 100%", Budget("startup", "success", 1.0, 1.0)),
         (
             "startup throughput >= 20/s @4/closed-100",

@@ -229,6 +229,15 @@ class BusyHost(AllProcessors):
             return ExecResult(0, b"10.00 11.00\n0m0.010000s 0m0.020000s\n0m0.300000s 0m0.020000s\n", b"")
 
 
+class OneProcessor(BusyHost):
+    """Whole processors only, and one of them."""
+
+    async def create(self, spec: SandboxSpec, *, owner: Owner, deadline_s: float) -> BrokenSandbox:
+        if spec.vcpus not in (None, 1.0):
+            raise CreateFailed("create with other than 1 vcpu", said="cannot be set")
+        return await super().create(spec, owner=owner, deadline_s=deadline_s)
+
+
 class Hosted(AlwaysOnline):
     declares: ClassVar = {"network_off": True, "hosted": True}
 
@@ -239,6 +248,7 @@ class Hosted(AlwaysOnline):
         (BareGuest, checks.without_network_the_host_is_not_reached, "the guest has none of python3, nc, wget"),
         (BareGuest, checks.without_network_no_route_leads_out, "the guest has no /proc/net/route"),
         (Hosted, checks.without_network_no_route_leads_out, "may close the network outside of the guest"),
+        (OneProcessor, checks.processors_are_limited, "gives no more than vcpus=1"),
         (BusyHost, checks.processors_are_limited, "too few processors, or too busy ones, to tell"),
     ],
 )

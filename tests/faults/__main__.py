@@ -6,7 +6,7 @@ import argparse
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
-from .fault import KINDS, run
+from .fault import KINDS, Result, run
 from .matrix import FAULTS, table
 
 ALONE = 6
@@ -27,20 +27,23 @@ def main() -> int:
         for kind in fault.providers
         if kind in (arguments.provider or KINDS)
     ]
+
+    def tell(result: Result, where: str = "") -> None:
+        print(f"{result.kind}, {result.fault}{where}: {'WRONG' if result.wrong else 'ok'}", file=sys.stderr)
+        if result.wrong and arguments.v:
+            print(result.wrong, file=sys.stderr)
+
     results = []
     with ThreadPoolExecutor(arguments.j) as pool:
         for result in pool.map(lambda cell: run(*cell), cells):
             results.append(result)
-            print(f"{result.kind}, {result.fault}: {'ok' if not result.wrong else 'WRONG'}", file=sys.stderr)
-            if result.wrong and arguments.v:
-                print(result.wrong, file=sys.stderr)
+            tell(result)
     wrong = [at for at, result in enumerate(results) if result.wrong]
-    if arguments.j > 1 and 0 < len(wrong) <= ALONE:
+    if arguments.j > 1 and len(wrong) <= ALONE:
         # A case looks at the whole host: one that leaves something behind is seen by those beside it too.
         for at in wrong:
             results[at] = run(*cells[at])
-            here = results[at]
-            print(f"{here.kind}, {here.fault}, alone: {'ok' if not here.wrong else 'WRONG'}", file=sys.stderr)
+            tell(results[at], ", alone")
     print(*table(results), sep="\n")
     return int(any(result.wrong for result in results))
 

@@ -12,6 +12,15 @@ LACKING = [
     ("startup median / floor ..20", ("--sandbox-floor=none",), "there is no floor with --sandbox-floor none"),
 ]
 
+MARKED = """
+    import pytest
+
+    @pytest.mark.sandbox_bench("startup")
+    @pytest.mark.sandbox_budget({budgets})
+    async def test_startup(sandbox_bench):
+        await sandbox_bench.measure()
+"""
+
 
 @pytest.fixture
 def starts(suite: Suite) -> Suite:
@@ -50,16 +59,7 @@ def test_of_a_file_it_is_told(
 
 
 def test_at_a_test_it_is_told(suite: Suite, workers_always: tuple[str, ...]) -> None:
-    suite.write(
-        test_marked="""
-        import pytest
-
-        @pytest.mark.sandbox_bench("startup")
-        @pytest.mark.sandbox_budget("median / baseline ..1.2", "median ..10s")
-        async def test_startup(sandbox_bench):
-            await sandbox_bench.measure()
-        """
-    )
+    suite.write(test_marked=MARKED.format(budgets="'median / baseline ..1.2', 'median ..10s'"))
     text = clean(suite.run(FEW, *workers_always), 0)
     assert "pass: 1" in text
     assert "not in this run: no saved run to compare with was named" in text
@@ -69,16 +69,6 @@ def test_the_first_run_of_all_has_nothing_to_compare_with(starts: Suite) -> None
     """The job that saves what the next one compares with passes, and does not say that anything held."""
     budget = "--sandbox-budget=startup median / baseline ..1.2"
     assert "inconclusive: 1" in clean(starts.run(FEW, "--benchmark-compare", budget, "-W", "ignore:Can't compare"), 0)
-
-
-MARKED = """
-    import pytest
-
-    @pytest.mark.sandbox_bench("startup")
-    @pytest.mark.sandbox_budget({budgets})
-    async def test_startup(sandbox_bench):
-        await sandbox_bench.measure()
-"""
 
 
 @pytest.mark.parametrize("budget", [".craete median ..1us", "startup{x=1} median ..1us"])
