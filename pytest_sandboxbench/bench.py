@@ -11,9 +11,9 @@ from . import options
 from .errors import UsageError
 from .load.guard import GuardedSandbox
 from .load.lanes import Lane
-from .load.operations import Scenario, command_scenario, scenario_of, shown_operations
+from .load.operations import Scenario, command_scenario, shown_operations
 from .markers import NAME, read
-from .naming import own_name
+from .naming import own_name, scenario
 from .records.series import Series
 from .records.untrusted import harmless
 from .stash import VERDICTS
@@ -78,7 +78,7 @@ class SandboxBench:
             if name is None:
                 _refuse('measure() needs a function, or the marker: @pytest.mark.sandbox_bench("startup")')
             try:
-                return await self._view(scenario_of(name), shown_operations(name))
+                return await self._view(scenario(self._node.config, name), shown_operations(name))
             except UsageError as error:
                 _refuse(f"{error}; or give measure() a function of yours")
         name = self._checked(name or own_name(self._node))

@@ -57,6 +57,11 @@ class Blocks:
             self._members.setdefault(block_id(item), []).append(item)
 
     @property
+    def members(self) -> Mapping[str, Sequence[pytest.Item]]:
+        """The tests of each block, by its id."""
+        return self._members
+
+    @property
     def benches(self) -> list[Bench]:
         """What a gang must know of the tests that measure."""
         return [Bench(item.nodeid, level(item), id_) for id_, members in self._members.items() for item in members]
@@ -73,6 +78,11 @@ class Blocks:
             pytest.skip(f"{provider} {lacking}")
         if id_ not in self._measured or self._part is not None:
             await self._run(node, id_, lanes, scenario)
+        if measuring.admission.used_up:
+            most = measuring.admission.most
+            pytest.fail(
+                f"{id_} was cut short: the {most} sandboxes of --sandbox-max-sandboxes are used up", pytrace=False
+            )
         found = [s for s in self._measured[id_] if s.key.provider == provider and s.key.operation in operations]
         node.stash[SERIES] = [str(series.key) for series in found]
         if (budgets := self._session.budgets) is not None and id_ in self._judged and self._leads:

@@ -23,10 +23,10 @@ from .budgets.matching import Unmatched, applies, unmatched
 from .budgets.model import Placed, Verdict
 from .budgets.sources import OPTION, from_marker, from_option, read_file
 from .errors import UsageError
-from .load.operations import scenario_of, shown_operations
+from .load.operations import shown_operations
 from .markers import BUDGET, read
 from .model import SeriesKey
-from .naming import level, own_name, shape, variants
+from .naming import level, own_name, scenario, shape, variants
 from .records.schema import Row
 from .records.series import Series, SeriesTable
 from .records.untrusted import harmless
@@ -162,7 +162,7 @@ def expected_keys(item: pytest.Item) -> list[SeriesKey]:
     """The series that a test will show, as far as that is known before it runs."""
     named = read(item).operation or ""
     operations = shown_operations(named)
-    inside = variants(item) + (scenario_of(named).variants if operations else ())
+    inside = variants(item) + (scenario(item.config, named).variants if operations else ())
     where = (tuple(sorted(inside)), "", level(item), shape(item))
     provider = item.callspec.params["sandbox_provider"]  # type: ignore[attr-defined]
     return [SeriesKey(provider, operation, *where) for operation in operations or (named or own_name(item),)]

@@ -1,8 +1,8 @@
-"""``--sandbox-budgets``: which budgets apply to which series, and where they stand. Collects, and measures nothing."""
+"""``--sandbox-budgets``: which budgets apply to which series, and where they stand. Collects, measures nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
@@ -16,20 +16,21 @@ from .naming import is_ours, measures
 from .records.series import Series
 from .records.untrusted import harmless
 
-__all__ = ["main"]
+__all__ = ["main", "show"]
 
 
-def main(config: pytest.Config) -> int | pytest.ExitCode:
-    """In place of a run."""
+def main(config: pytest.Config, listing: Callable[[pytest.Config, pytest.Session], int]) -> int | pytest.ExitCode:
+    """In place of a run: what ``listing`` prints."""
     from _pytest.main import wrap_session
 
     config.option.verbose = min(config.option.verbose, -1)  # no header, no summary of a run that there is not
     # xdist would start its workers with the session.
     config.option.dist, config.option.tx, config.option.numprocesses = "no", [], 0
-    return wrap_session(config, _show)
+    return wrap_session(config, listing)
 
 
-def _show(config: pytest.Config, session: pytest.Session) -> int:
+def show(config: pytest.Config, session: pytest.Session) -> int:
+    """The budgets."""
     session.perform_collect()
     config.option.collectonly = True  # what ends here measured nothing, and was not to
     budgets = Budgets(config)

@@ -16,6 +16,7 @@ from .clearing import Cleared, clear
 from .clock import NS_PER_S, now_ns
 from .ending import STOPS_S, to_its_end
 from .facts import guest_command, parse_guest, provider_facts
+from .guests import Unlike
 from .ledger import Ledger, folder_of_user, this_process
 from .load.admission import Admission
 from .load.barrier import ALONE, Aborted, Barrier
@@ -25,7 +26,6 @@ from .load.desk import Desk, LocalDesk, Slots
 from .load.guard import GuardedProvider, GuardedSandbox
 from .load.operations import Scenario
 from .load.preflight import ask, ask_provider, secrets_of
-from .load.shapes import default_rounds, parse_shape
 from .load.watchdog import Watchdog
 from .model import Preflight, Sample, SandboxRef, SandboxSpec
 from .providers.limits import Limits
@@ -82,13 +82,15 @@ class Measuring:
         self._origin = now_ns() if origin_ns is None else origin_ns
         self._block_lines: list[bytes] = []
         self._looked: set[str] = set()
+        self._unlike = Unlike()
         self._worked: set[str] = set()
         self._secrets = secrets_of(registry)
         self.told = partial(hide, known=self._secrets)
         self._watchdog = Watchdog()
         self._limits: dict[str, Limits] = {}
-        desk = desk or LocalDesk(Slots(self._limits, int(settings.timeout_s * NS_PER_S)))
-        self._admission = Admission(desk, self._limits, settings.timeout_s)
+        most = settings.max_sandboxes
+        desk = desk or LocalDesk(Slots(self._limits, int(settings.timeout_s * NS_PER_S), most))
+        self.admission = Admission(desk, self._limits, settings.timeout_s, most)
         self._seed = secrets.randbits(32) if settings.seed is None else settings.seed
         self._task: asyncio.Task[Any] | None = None  # measures a block at this moment
         self.run_id = run_id
@@ -144,7 +146,7 @@ class Measuring:
             timeout_s=timeout_s,
             pulse=Pulse(timeout_s, self._watchdog.expect, self._watchdog.rest),
             ledger=self.ledger,
-            admission=self._admission,
+            admission=self.admission,
         )
 
     def watching(self) -> AbstractContextManager[None]:
@@ -171,11 +173,9 @@ class Measuring:
         hosted = any(self.provider(name).capabilities.hosted for name in able)
         floor = await self._floor(able, scenario)
         settings = self._settings
-        rounds = settings.rounds or samples or default_rounds(parse_shape(shape), level, hosted)
-        warmups = settings.warmup if settings.warmup is not None else 1 if warmup is None else warmup
         plan = BlockPlan(
-            rounds=1 if settings.quick else max(rounds, settings.min_rounds),
-            warmup=0 if settings.quick else warmups,
+            rounds=settings.rounds_of(shape, level, samples, hosted=hosted),
+            warmup=settings.warmups_of(warmup),
             seed=self._seed,
             timeout_s=settings.timeout_s,
             max_time_s=settings.max_time_s,
@@ -244,7 +244,7 @@ class Measuring:
             self._watchdog,
             self.ledger,
             barrier,
-            self._admission,
+            self.admission,
             enough,
         )
         complete, why = False, ""
@@ -285,6 +285,7 @@ class Measuring:
     async def _look(self, name: str, sandbox: GuardedSandbox) -> None:
         """Facts from inside the first live sandbox of a provider; never inside a timed region."""
         if name in self._looked:
+            self._unlike.check(name)
             return
         self._looked.add(name)
         try:
@@ -296,6 +297,7 @@ class Measuring:
         facts: Mapping[str, str] = parse_guest(result.stdout)
         self.header.guest(name, facts)
         self.header.limits(name, enforced, sorted(sandbox.unenforced))
+        self._unlike.compare(name, self._specs[name], facts, {*enforced, *sandbox.unenforced})
 
     async def _look_apart(self, block: Block) -> None:
         """A block whose sandboxes run one command only shows no guest from inside: a local one is made for it."""
@@ -386,5 +388,5 @@ class Measuring:
                 self.ledger.gone(ref)
         self.ledger.settle()
         if cleared.is_clean:
-            self._admission.cleared(name)
+            self.admission.cleared(name)
         return cleared

@@ -10,8 +10,9 @@ import pytest
 
 from . import options
 from .fixtures import used_by as is_ours
-from .load.operations import scenario_of, shown_operations
+from .load.operations import Scenario, scenario_of, shown_operations
 from .load.shapes import parse_shape
+from .load.state import State
 from .markers import read
 from .records.schema import key_text
 
@@ -23,6 +24,7 @@ __all__ = [
     "level",
     "measures",
     "own_name",
+    "scenario",
     "shape",
     "variants",
 ]
@@ -34,6 +36,12 @@ def measures(item: pytest.Item) -> bool:
 
 def is_coroutine(item: pytest.Item) -> bool:
     return iscoroutinefunction(getattr(item, "function", None))
+
+
+def scenario(config: pytest.Config, operation: str) -> Scenario:
+    """The built-in scenario as a run's options have it. ``UsageError`` names those there are."""
+    state = State(options.get(config, "held"), options.get(config, "written"))
+    return scenario_of(operation).holding(state)
 
 
 def own_name(item: pytest.Item) -> str:

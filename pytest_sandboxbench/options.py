@@ -16,7 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-__all__ = ["NAMES", "SHORT", "add_options", "add_short_options", "get", "given", "has_budgets", "seconds"]
+    from .baseline.bridge import Wishes
+    from .run_settings import Settings
+
+__all__ = ["NAMES", "SHORT", "add_options", "add_short_options", "get", "given", "has_budgets", "seconds", "settings"]
 
 
 def _names(text: str) -> tuple[str, ...]:
@@ -158,6 +161,12 @@ _VALUES: dict[str, tuple[Any, Any, str, str]] = {
         "Measure up to N rounds of a series whose budget is not decided yet (default: four times the rounds; none more "
         "where --sandbox-samples says how many, or a hosted provider takes part).",
     ),
+    "max-sandboxes": (
+        _at_least(1),
+        None,
+        "N",
+        "Make N sandboxes in all, and no more: what is not measured by then fails (default: no limit).",
+    ),
     "max-seconds": (
         seconds,
         None,
@@ -179,6 +188,19 @@ _VALUES: dict[str, tuple[Any, Any, str, str]] = {
         "WHICH",
         "What runs on this host without a sandbox as well, as the floor: auto (built-in operations), all (acts and "
         "commands of your own too), none (default: auto).",
+    ),
+    "held": (
+        _at_least(0),
+        0,
+        "MIB",
+        "MiB of memory that a process holds in each sandbox before it is paused; read again after the resume (default: "
+        "0).",
+    ),
+    "written": (
+        _at_least(0),
+        0,
+        "MIB",
+        "MiB written to a file in each sandbox before it is paused; read again after the resume (default: 0).",
     ),
     "command": (
         _command,
@@ -221,6 +243,12 @@ def add_options(parser: pytest.Parser) -> None:
         action="store_true",
         default=False,
         help="Show which budgets apply to which series, and where they stand; measure nothing.",
+    )
+    group.addoption(
+        "--sandbox-plan",
+        action="store_true",
+        default=False,
+        help="Show which sandboxes a run would make, how many, and how long it would take at least; make none.",
     )
     group.addoption(
         "--sandbox-strict",
@@ -290,6 +318,24 @@ def check(config: pytest.Config) -> None:
 
 def strict(config: pytest.Config) -> bool:
     return bool(config.getoption("sandbox_strict", False) or config.getini("sandbox_strict"))
+
+
+def settings(config: pytest.Config, wishes: Wishes, seed: int) -> Settings:
+    """How much is measured; ``wishes`` are those that pytest-benchmark's own options say."""
+    from .run_settings import Settings
+
+    return Settings(
+        rounds=get(config, "samples"),
+        warmup=get(config, "warmup") if given(config, "warmup") else wishes.warmup_rounds,
+        seed=seed,
+        timeout_s=get(config, "timeout"),
+        max_time_s=get(config, "max-seconds") or wishes.max_time_s,
+        min_rounds=wishes.min_rounds or 1,
+        floor=get(config, "floor"),
+        most_rounds=get(config, "max-samples"),
+        max_sandboxes=get(config, "max-sandboxes"),
+        quick=wishes.disabled,
+    )
 
 
 def has_budgets(config: pytest.Config) -> bool:

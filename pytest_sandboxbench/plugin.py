@@ -61,11 +61,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> int | pytest.ExitCode | None:
-    if not config.option.sandbox_budgets:
+    if not (config.option.sandbox_budgets or config.option.sandbox_plan):
         return None
-    from .listing import main
+    from . import listing, planning
 
-    return main(config)
+    return listing.main(config, planning.show if config.option.sandbox_plan else listing.show)
 
 
 def _join_xdist(config: pytest.Config) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
-from . import markers, options
+from . import markers, options, planning
 from .baseline.bridge import PublishedSeries, Wishes, check_collection, publish, regressions
 from .bench import SandboxBench
 from .blocks import Blocks, provider_name
@@ -136,6 +136,7 @@ class BenchSession:
             levels = options.get(self.config, "concurrency")
             self.shared  # noqa: B018 -- refuses a folder of records that is taken
             options.check(self.config)
+            planning.check_levels(self.registry, names, levels)
             _check_asyncio(self.config)
         except pytest.UsageError as error:
             # Raised from here it would be an error of this file, with a traceback: `group` tells it.
@@ -186,29 +187,23 @@ class BenchSession:
 
     # -- measuring
 
+    @property
+    def settings(self) -> Settings:
+        """How much is measured, as this run was asked to."""
+        return options.settings(self.config, self.wishes, int(self.shared["seed"]))
+
     def start(self) -> Measuring:
         """Make the measuring part, in the process that measures."""
         self.termination.install()
-        config, wishes = self.config, self.wishes
+        config = self.config
         self.cleaner.logs(config)
         worker = getattr(config, "workerinput", {}).get("workerid", "")
-        settings = Settings(
-            rounds=options.get(config, "samples"),
-            warmup=options.get(config, "warmup") if options.given(config, "warmup") else wishes.warmup_rounds,
-            seed=int(self.shared["seed"]),
-            timeout_s=options.get(config, "timeout"),
-            max_time_s=options.get(config, "max-seconds") or wishes.max_time_s,
-            min_rounds=wishes.min_rounds or 1,
-            floor=options.get(config, "floor"),
-            most_rounds=options.get(config, "max-samples"),
-            quick=wishes.disabled,
-        )
         folder = Path(self.shared["records"])
         if options.get(config, "records") is None:
             hide_from_git(folder.parent)
         measuring = self.measuring = self.news.measuring = Measuring(
             self.registry,
-            settings,
+            self.settings,
             run_id=self.shared["run_id"],
             folder=folder,
             spool_name=f"samples-{worker}.jsonl" if worker else "samples.jsonl",
@@ -239,7 +234,8 @@ class BenchSession:
     def slots(self) -> Slots:
         """Our limits of the chosen providers, where several processes keep them together."""
         limits = {name: self.registry.limits(name) for name in (*self.names, FLOOR)}
-        return Slots(limits, int(options.get(self.config, "timeout") * NS_PER_S))
+        most = options.get(self.config, "max-sandboxes")
+        return Slots(limits, int(options.get(self.config, "timeout") * NS_PER_S), most)
 
     def bench(self, node: pytest.Item, level: int) -> SandboxBench:
         return SandboxBench(self.blocks, node, level)

@@ -37,9 +37,12 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "budgets": CORE | {"records", "stats"},
     "baseline": CORE | {"facts", "records", "stats"},
     "measuring": CORE
-    | {"clearing", "ending", "facts", "ledger", "load", "providers", "reaping", "records", "run_header", "run_settings"}
+    | {"clearing", "ending", "facts", "guests", "ledger", "load", "providers", "reaping", "records", "run_header"}
+    | {"run_settings"}
     | {"stats", "workloads"},
-    "run_settings": frozenset(),
+    "run_settings": frozenset({"load"}),
+    "guests": CORE,
+    "serve": CORE | {"ledger", "owners", "providers"},
     "run_header": CORE | {"facts", "load", "records"},
     "clearing": CORE | {"load"},
     "reaping": CORE | {"clearing", "ledger", "load", "providers", "records"},
@@ -63,7 +66,20 @@ ON_TOP = frozenset(
         "hookspecs",
         "identity",
     }
-    | {"listing", "markers", "naming", "news", "options", "plugin", "results", "session", "several", "stash", "workers"}
+    | {
+        "listing",
+        "markers",
+        "naming",
+        "news",
+        "options",
+        "planning",
+        "plugin",
+        "results",
+        "session",
+        "several",
+        "stash",
+        "workers",
+    }
 )
 
 # A module that knows one room more, and why.

@@ -85,7 +85,7 @@ def test_what_is_asked_of_a_sandbox_goes_to_the_spec_and_not_to_the_factory(tmp_
 
 def test_an_unknown_name_is_told_with_those_there_are(tmp_path: Path) -> None:
     said = mistake(tmp_path, SLOW, name="dokcer")
-    assert said.startswith("unknown provider 'dokcer'; there are: bubblewrap, fake, ")
+    assert said.startswith("unknown provider 'dokcer'; there are: bubblewrap, e2b, fake, ")
     assert "slow" in said
     assert "`sandboxbench providers`" in said
     assert "unknown provider 'x'" in mistake(tmp_path, "", "x.create=1")
@@ -95,7 +95,7 @@ def test_an_unknown_kind_is_told_with_its_table(tmp_path: Path) -> None:
     for kind in ('"fakee"', "3", "[]"):
         said = mistake(tmp_path, f"[tool.sandboxbench.providers.slow]\nkind = {kind}\n", name="slow")
         assert said.startswith("[tool.sandboxbench.providers.slow]: unknown kind")
-        assert "there are: bubblewrap, fake, " in said
+        assert "there are: bubblewrap, e2b, fake, " in said
     assert "unknown kind 'slow'" in mistake(tmp_path, "[tool.sandboxbench.providers.slow]\n", name="slow")
 
 

@@ -85,7 +85,7 @@ def _drop_output() -> None:
 
 
 def _main(argv: Sequence[str] | None) -> int:
-    from . import sandboxes
+    from . import sandboxes, serve, template
 
     parser = _Parser(prog="sandboxbench", description="Benchmarks of code sandboxes as pytest test suites.")
     parser.add_argument("--version", action="version", version=f"pytest-sandboxbench {__version__}")
@@ -115,6 +115,8 @@ def _main(argv: Sequence[str] | None) -> int:
     check.set_defaults(run=_check)
 
     sandboxes.add_commands(commands, _seconds)
+    serve.add_command(commands, _seconds)
+    template.add_command(commands)
 
     doctor = commands.add_parser("doctor", help="whether this machine can measure, and what would disturb it")
     doctor.set_defaults(run=_doctor)

@@ -22,7 +22,7 @@ class TurnedAway(Rejected):
     """A rejection by us: the provider was never asked. ``waited`` is from the question to the no."""
 
     def __init__(
-        self, tried: str, limit: Literal["queue", "rate"], waited: tuple[int, int], said: str, cure: str
+        self, tried: str, limit: Literal["queue", "rate", "quota"], waited: tuple[int, int], said: str, cure: str
     ) -> None:
         super().__init__(tried, limit, after_s=(waited[1] - waited[0]) / NS_PER_S, said=said, cure=cure)
         self.waited = waited
@@ -73,7 +73,10 @@ class Admission:
     the sandboxes that count, by provider and id.
     """
 
-    def __init__(self, desk: Desk, limits: Mapping[str, Limits], patience_s: float) -> None:
+    def __init__(self, desk: Desk, limits: Mapping[str, Limits], patience_s: float, most: int | None = None) -> None:
+        """``most``: how many creates there may be in all; ``used_up``: one more than those was asked for."""
+        self.most = most
+        self.used_up = False
         self._desk = desk
         self._patience_s = patience_s
         self._ids = count()
@@ -95,7 +98,11 @@ class Admission:
         except BaseException:
             self._desk.forget(id)
             raise
-        limits = self.limits[provider]
+        if verdict.reason == "total":
+            self.used_up = True
+            said = f"this run may make {self.most} sandboxes in all (--sandbox-max-sandboxes), and has made them"
+            raise TurnedAway(tried, "quota", (started, now_ns()), said, "nothing more is made in this run")
+        limits = self.limits.get(provider, Limits())
         if verdict.reason == "queue":
             raise self._turned_away(provider, tried, "queue", started, f"max_queued = {limits.max_queued} wait already")
         if verdict.reason:

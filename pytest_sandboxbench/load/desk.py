@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -35,7 +36,7 @@ class Verdict:
     ``at_once``   the answer came without any wait
     """
 
-    reason: Literal["", "queue", "rate"] = ""
+    reason: Literal["", "queue", "rate", "total"] = ""
     begin_ns: int = 0
     at_once: bool = False
 
@@ -75,12 +76,13 @@ class Slots:
     """The decisions: first come, first served. Not thread-safe. A provider without limits is always let in.
 
     Nobody waits for its turn by the rate longer than ``patience_ns``: it is told at once. Whoever waits for room gives
-    up by itself.
+    up by itself. ``most`` is how many creates there may be in all.
     """
 
-    def __init__(self, limits: Mapping[str, Limits], patience_ns: int) -> None:
+    def __init__(self, limits: Mapping[str, Limits], patience_ns: int, most: int | None = None) -> None:
         """``limits`` may still be filled: those of a provider are read when it is first asked for."""
         self._limits = limits
+        self._left = math.inf if most is None else most
         self._slots: dict[str, _Slot] = {}
         self._patience_ns = patience_ns
 
@@ -89,8 +91,10 @@ class Slots:
         slot = self._slots.get(provider)
         if slot is None:
             slot = self._slots[provider] = _Slot(self._limits.get(provider, Limits()))
+        if self._left <= 0:
+            return Verdict("total", now)
         if not slot.full:
-            return slot.admit(now, now, self._patience_ns)
+            return self._admit(slot, now, now)
         if slot.limits.max_queued is not None and len(slot.waiting) >= slot.limits.max_queued:
             return Verdict("queue", now)
         slot.waiting[asker] = now
@@ -105,8 +109,15 @@ class Slots:
         told = []
         while slot.waiting and not slot.full:
             asker = next(iter(slot.waiting))
-            told.append((asker, slot.admit(slot.waiting.pop(asker), now, self._patience_ns)))
+            told.append((asker, self._admit(slot, slot.waiting.pop(asker), now)))
         return told
+
+    def _admit(self, slot: _Slot, asked_ns: int, now: int) -> Verdict:
+        if self._left <= 0:
+            return Verdict("total", now)
+        verdict = slot.admit(asked_ns, now, self._patience_ns)
+        self._left -= not verdict.reason
+        return verdict
 
     def forget(self, asker: Asker) -> None:
         """It does not wait any more. One that has its verdict leaves as everybody does."""

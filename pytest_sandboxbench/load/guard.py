@@ -171,7 +171,8 @@ class GuardedProvider:
         self._ledger = ledger
         self._booked = booked
         self._settles = not booked
-        self._admission = admission if admission is not None and admission.limits.get(inner.name) else None
+        limited = admission is not None and (admission.most is not None or admission.limits.get(inner.name))
+        self._admission = admission if limited else None
         self._guard = Guard(pulse, timeout_s)
         self.timeout_s = timeout_s
         self.spec = spec
@@ -195,7 +196,7 @@ class GuardedProvider:
     @property
     def limits(self) -> Limits:
         """Those of this instance that we keep ourselves."""
-        return Limits() if self._admission is None else self._admission.limits[self.name]
+        return Limits() if self._admission is None else self._admission.limits.get(self.name, Limits())
 
     @property
     def capacity(self) -> int | None:

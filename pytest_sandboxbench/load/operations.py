@@ -7,21 +7,20 @@ of them a person selected: so a number never depends on ``-k``.
 
 from __future__ import annotations
 
-import asyncio
 import secrets
 import shlex
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, replace
+from functools import cache, partial
 from types import MappingProxyType
 from typing import Literal
 
-from ..errors import ExecFailed, SandboxError, StateLost, Unsupported, UsageError
+from ..errors import ExecFailed, StateLost, UsageError
 from ..model import Capabilities, ExecResult, SandboxRef
 from ..records.schema import key_text
-from .guard import GuardedSandbox
 from .lanes import Lane
-from .state import check, check_file, held, plant
+from .pausing import pause, tail
+from .state import State
 
 __all__ = [
     "FILE_BYTES",
@@ -35,9 +34,6 @@ __all__ = [
 ]
 
 FILE_BYTES = 1024 * 1024
-
-_PLANT_ATTEMPTS = 200
-_PLANT_POLL_S = 0.005
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +82,8 @@ OPERATIONS: Mapping[str, Operation] = MappingProxyType({op.name: op for op in _O
 class Scenario:
     """A life of a lane and the operations that it times. ``needs`` names a capability without which it cannot run.
 
-    ``variants`` are part of the key of all its series. ``own`` is somebody's own act: it runs in sandboxes, and on the
-    bare host only where that was asked for.
+    ``variants`` are part of the key of all its series; ``sandboxes`` is how many one life makes. ``own`` is somebody's
+    own act: it runs in sandboxes, and on the bare host only where that was asked for.
     """
 
     name: str
@@ -96,6 +92,13 @@ class Scenario:
     needs: Literal["", "exec", "files", "pause"] = ""
     variants: tuple[tuple[str, str], ...] = ()
     own: bool = False
+    sandboxes: int = 1
+
+    def holding(self, state: State) -> Scenario:
+        """The same where a sandbox holds this before it is paused; itself where it pauses none."""
+        if self.name != "pause" or not state:
+            return self
+        return replace(self, live=partial(pause, state=state), variants=(*self.variants, *state.variants))
 
     def lacks(self, capabilities: Capabilities) -> str:
         """Why a provider with these capabilities cannot run it; empty when it can."""
@@ -144,66 +147,6 @@ async def _files(lane: Lane) -> None:
         lane.spoil("read_file", error)
 
 
-async def _pause(lane: Lane) -> None:
-    kinds = lane.provider.capabilities.pause
-    if not kinds:
-        raise Unsupported("pause", said=f"{lane.provider.name} cannot pause")
-    lane.vary("kind", kinds[0])
-    sandbox = await lane.sandbox()
-    nonce = secrets.token_hex(16)
-    pid = await _plant(sandbox, nonce)
-    async with lane.timed("pause") as span:
-        await sandbox.pause(kind=kinds[0])
-        span.reported(sandbox.phases())
-    async with lane.timed("resume_to_first_exec") as span:
-        with span.phase("resume"):
-            await sandbox.resume()
-        span.reported(sandbox.phases())
-        with span.phase("first_exec"):
-            await lane.ready(sandbox)
-    lost: SandboxError | None
-    try:
-        lost = await _lost(sandbox, kinds[0], pid, nonce)
-    except SandboxError as error:
-        lost = error  # no answer is no proof
-    if lost is not None:
-        for operation in ("resume", "resume_to_first_exec"):
-            lane.spoil(operation, lost)
-
-
-async def _plant(sandbox: GuardedSandbox, nonce: str) -> int:
-    """Start the process that holds the nonce, and see that it does: just after its start it may not have it yet."""
-    planted = await sandbox.exec(plant(nonce))
-    if planted.exit_code != 0 or not planted.stdout.strip().isdigit():
-        raise ExecFailed("holding a nonce in memory", sandbox=sandbox.id, said=_tail(planted))
-    pid = int(planted.stdout)
-    for attempt in range(_PLANT_ATTEMPTS):
-        if attempt:
-            await asyncio.sleep(_PLANT_POLL_S)
-        planted = await sandbox.exec(check(pid))
-        if held(planted.stdout, nonce):
-            return pid
-    raise ExecFailed("reading back a nonce held in memory", sandbox=sandbox.id, said=_tail(planted))
-
-
-async def _lost(sandbox: GuardedSandbox, kind: str, pid: int, nonce: str) -> StateLost | None:
-    """What a resume should have brought back and did not: memory, or, where only the disk is kept, the file."""
-    if kind == "filesystem":
-        kept = await sandbox.exec(check_file())
-        if kept.stdout == nonce.encode():
-            return None
-        return StateLost("resume", sandbox=sandbox.id, said=f"the file written before the pause: {_tail(kept)}")
-    kept = await sandbox.exec(check(pid))
-    if held(kept.stdout, nonce):
-        return None
-    return StateLost(
-        "resume",
-        sandbox=sandbox.id,
-        said=f"resume made a new boot: the process that held a nonce in memory is gone ({_tail(kept)})",
-        cure="a provider that keeps only the disk declares pause kind `filesystem`",
-    )
-
-
 async def _round_trip(lane: Lane) -> None:
     async with lane.timed("round_trip"):
         await lane.provider.round_trip()
@@ -231,24 +174,19 @@ async def _run_cold(lane: Lane, argv: list[str], expected: bytes | None) -> None
                 raise ExecFailed(
                     f"run_once {argv!r} (exit code {result.exit_code})",
                     sandbox=ref.id,
-                    said=_tail(result) or "no output",
+                    said=tail(result) or "no output",
                     cure="the command must exist in the sandbox, print what was expected and return 0",
                 )
         with span.phase("remove"):
             await lane.destroy(ref)
 
 
-def _tail(result: ExecResult) -> str:
-    text = (result.stderr or result.stdout).decode(errors="replace").strip()
-    return text[-300:] or f"exit code {result.exit_code}"
-
-
 _SCENARIOS = (
     Scenario("start", ("startup", "create", "first_exec", "destroy"), _start, "exec"),
     Scenario("exec", ("exec",), _exec, "exec"),
     Scenario("files", ("write_file", "read_file"), _files, "files"),
-    Scenario("pause", ("pause", "resume", "resume_to_first_exec"), _pause, "pause"),
-    Scenario("round_trip", ("round_trip",), _round_trip),
+    Scenario("pause", ("pause", "resume", "resume_to_first_exec"), pause, "pause"),
+    Scenario("round_trip", ("round_trip",), _round_trip, sandboxes=0),
     Scenario("cold_run", ("cold_run", "cold_run_total"), _cold_run),
     Scenario("cold_run_unseen", ("cold_run", "cold_run_total"), _cold_run_unseen, variants=(("program", "unseen"),)),
 )

@@ -116,6 +116,8 @@ def _mounts(lines: CommandLines, network: bool) -> tuple[str, ...]:
         line += ["--ro-bind", bind, bind]
     if lines.python is not None and lines.python.alias:
         line += ["--symlink", lines.python.executable, f"{ALIAS_FOLDER}/python3"]
+    # Where many hosted sandboxes have their home: what was written for those finds it here as well.
+    line += ["--symlink", "/work", "/home/user"]
     return tuple(line)
 
 

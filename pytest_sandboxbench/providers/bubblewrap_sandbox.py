@@ -14,8 +14,8 @@ from ..model import ExecResult, Output, PauseKind, SandboxRef
 from . import proc
 from .bubblewrap_command import CommandLines
 from .cgroups import Freezer, Limits, remove_group
-from .local import Holder, exec_token, run_command, stream_command
-from .one_process import REAP_S, Command, Ended, Wake, supervise
+from .local import Holder, exec_token, no_processes, run_command, stream_command
+from .one_process import REAP_S, Command, Ended, Started, Wake, supervise
 from .processes import Processes
 from .work_folders import WorkFolders
 
@@ -153,6 +153,15 @@ class BubblewrapSandbox:
         async with contextlib.aclosing(items):
             async for item in items:
                 yield item
+
+    async def start(self, argv: Sequence[str], *, env: Mapping[str, str] | None = None, stdin: bool = False) -> Started:
+        """Start a command whose pipes are the caller's, who reads them and reaps it. Errors as ``exec``."""
+        tried = f"start {list(argv)}"
+        command = self._command(tried, argv, env=env)
+        try:
+            return await self._processes.call(lambda wake: Started.of(command, stdin=stdin), undo=Started.kill)
+        except OSError as error:
+            raise no_processes(error, tried, ExecFailed, self.ref.id) from error
 
     async def write_file(self, path: str, data: bytes, *, deadline_s: float) -> None:
         """Inside, as the guest: a link that the guest made leads where it leads for the guest, never on the host."""

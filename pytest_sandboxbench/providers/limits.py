@@ -14,7 +14,7 @@ from typing import Any
 from ..errors import UsageError
 from .settings import read_settings
 
-__all__ = ["Limits", "is_limit", "read_limits"]
+__all__ = ["Limits", "Plan", "is_limit", "read_limits"]
 
 _PREFIX = "limiter_"
 _EXAMPLES = {"max_live": "20", "max_queued": "16", "create_rate": "5"}
@@ -46,6 +46,19 @@ class Limits:
     def facts(self) -> dict[str, float]:
         """Those that are set, for the header of the records."""
         return {name: value for name, value in dataclasses.asdict(self).items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What an account at a hosted provider may do, as its documentation says.
+
+    ``max_live`` sandboxes at once; ``create_rate`` creates a second; each sandbox for ``longest_s`` seconds at most.
+    """
+
+    name: str
+    max_live: int
+    create_rate: float
+    longest_s: float
 
 
 def is_limit(key: str, own: frozenset[str] = frozenset()) -> bool:

@@ -24,7 +24,7 @@ if sys.platform != "win32":
     import fcntl
     import termios
 
-__all__ = ["MAX_OUTPUT", "Command", "Ended", "Sink", "Wake", "kill_group", "start", "supervise", "wait_for"]
+__all__ = ["MAX_OUTPUT", "Command", "Ended", "Sink", "Started", "Wake", "kill_group", "start", "supervise", "wait_for"]
 
 Why = Literal["exit", "deadline", "cancelled", "output"]
 Sink = Callable[[str, bytes], bool]
@@ -132,6 +132,31 @@ def start(command: Command, *, pipe_stdin: bool | None = None) -> subprocess.Pop
                 with contextlib.suppress(OSError):
                     fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _WIDE)
     return child
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A running command whose pipes somebody else reads and writes, and closes."""
+
+    command: Command
+    child: subprocess.Popen[bytes]
+
+    @classmethod
+    def of(cls, command: Command, *, stdin: bool) -> Started:
+        return cls(command, start(command, pipe_stdin=stdin))
+
+    def reap(self) -> int:
+        """Its exit code, negative for a signal. Blocks until it has ended."""
+        code = self.child.wait()
+        if self.command.on_end is not None:
+            self.command.on_end(self.child.pid)
+        return code
+
+    def kill(self) -> int:
+        """End everything that it started, and reap it."""
+        self.command.kill(self.child.pid)
+        self.child.kill()
+        return self.reap()
 
 
 def _popen(command: Command, pipe_stdin: bool) -> subprocess.Popen[bytes]:

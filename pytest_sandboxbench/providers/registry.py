@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from importlib import import_module
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -17,7 +18,7 @@ from typing import Any
 
 from ..errors import UsageError
 from ..model import SandboxSpec
-from .limits import Limits, is_limit, read_limits
+from .limits import Limits, Plan, is_limit, read_limits
 from .protocol import Provider, ProviderFactory
 from .settings import read_settings
 
@@ -28,6 +29,7 @@ GROUP = "sandboxbench.providers"
 # For a checkout that is on the path but not installed: an installation's entry points say the same.
 _OWN = {
     "bubblewrap": "pytest_sandboxbench.providers.bubblewrap:factory",
+    "e2b": "pytest_sandboxbench.providers.e2b:factory",
     "fake": "pytest_sandboxbench.providers.fake:factory",
     "null": "pytest_sandboxbench.providers.null:factory",
 }
@@ -153,9 +155,15 @@ class Registry:
     def limits(self, name: str) -> Limits:
         """What this project sees to itself for an instance. ``UsageError`` for a bad value."""
         options = self.options(name)
-        if not any(map(is_limit, options)):
-            return Limits()  # its module need not be loaded
-        return read_limits(name, options, _own_limits(self._module(name)))
+        found = read_limits(name, options, _own_limits(self._module(name)))
+        if found.create_rate is None and (plan := self.plan(name)) is not None:
+            return replace(found, create_rate=plan.create_rate)
+        return found
+
+    def plan(self, name: str) -> Plan | None:
+        """What the account of an instance may do; None where nothing is known of it, or it has no account."""
+        module = self._module(name)
+        return module.plan(self.options(name)) if hasattr(module, "plan") else None
 
     def make(self, name: str) -> Provider:
         """Build an instance. ``UsageError`` for settings that its kind does not have."""

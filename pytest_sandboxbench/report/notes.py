@@ -15,7 +15,7 @@ __all__ = ["notes"]
 
 _ISOLATION: Mapping[str, str] = {"none": "no isolation", "scripted": "scripted, no sandbox at all"}
 
-_SHOWN_FACTS = ("version", "sdk", "guest_python", "pause", "cgroup")
+_SHOWN_FACTS = ("version", "service", "sdk", "guest_python", "pause", "cgroup")
 
 
 def notes(groups: Sequence[Sequence[Row]], header: Mapping[str, Any], width: int = 120) -> list[Line]:
