@@ -78,11 +78,9 @@ class Blocks:
             pytest.skip(f"{provider} {lacking}")
         if id_ not in self._measured or self._part is not None:
             await self._run(node, id_, lanes, scenario)
-        if measuring.admission.used_up:
-            most = measuring.admission.most
-            pytest.fail(
-                f"{id_} was cut short: the {most} sandboxes of --sandbox-max-sandboxes are used up", pytrace=False
-            )
+        if measuring.admission.used_up and scenario.sandboxes:
+            most = f"--sandbox-max-sandboxes {measuring.admission.most}"
+            pytest.fail(f"{id_} was cut short: as many sandboxes as {most} allows were made", pytrace=False)
         found = [s for s in self._measured[id_] if s.key.provider == provider and s.key.operation in operations]
         node.stash[SERIES] = [str(series.key) for series in found]
         if (budgets := self._session.budgets) is not None and id_ in self._judged and self._leads:

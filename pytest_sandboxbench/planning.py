@@ -39,7 +39,7 @@ def check_levels(registry: Registry, names: Sequence[str], levels: Sequence[int]
                 f"{', '.join(map(str, over))} needs more. Lower the levels (--concurrency {few}); or say that the "
                 f"account has another plan (--sandbox-option {name}.plan=...); or let the lanes wait for room "
                 f"(--sandbox-option {name}.max_live={plan.max_live}); or measure what it rejects "
-                f"(--sandbox-option {name}.plan=none)"
+                f"(--sandbox-option {name}.plan=unlimited)"
             )
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..clock import NS_PER_S, now_ns
-from ..errors import ExecFailed, NotReady, UsageError
+from ..errors import ExecFailed, NotReady, SandboxError, UsageError
 from ..model import Sample, SandboxRef, SandboxSpec, SeriesKey
 from ..providers.queued import queueing
 from ..records.generator import SPAWN_QUEUE
@@ -166,7 +166,12 @@ class Lane:
         """
         self._check(operation, variants or {})
         if self._before_timing is not None and self._sandbox is not None and not self._sandbox.paused:
-            await self._before_timing(self._sandbox)
+            try:
+                await self._before_timing(self._sandbox)
+            except SandboxError as error:  # the sandbox is not what was asked for: nothing that was timed in it counts
+                for sample in list(self.samples):
+                    self.spoil(sample.key.operation, error)
+                raise
         if together and not (self.crowded and self._sandbox is not None):
             self.pulse.hold()
             due, released = await self._gate.arrive(self.index)

@@ -49,7 +49,7 @@ _KEEPALIVE = {"kept": "256", "cold": "0"}
 class E2BSettings:
     """``api_key``: instead of ``E2B_API_KEY``. ``domain``: of a deployment of one's own; ``api_url``, ``sandbox_url``.
 
-    ``plan``: what the account may do (``hobby``; at another address than E2B's ``none``, of which nothing is known).
+    ``plan``: what the account may do. ``auto`` is hobby, the smallest; at another address than E2B's it is unlimited.
     ``connections``: kept alive, or a new one for each request.
     """
 
@@ -57,7 +57,7 @@ class E2BSettings:
     domain: str | None = None
     api_url: str | None = None
     sandbox_url: str | None = None
-    plan: Literal["hobby", "pro", "none"] | None = None
+    plan: Literal["auto", "hobby", "pro", "unlimited"] = "auto"
     connections: Literal["kept", "cold"] = "kept"
 
 
@@ -72,7 +72,8 @@ def plan(options: Mapping[str, Any]) -> Plan | None:
 
 
 def _plan(settings: E2BSettings) -> Plan | None:
-    return _PLANS.get(settings.plan or ("hobby" if _is_of_e2b(settings) else "none"))
+    auto = "hobby" if _is_of_e2b(settings) else "unlimited"
+    return _PLANS.get(auto if settings.plan == "auto" else settings.plan)
 
 
 def _address(settings: E2BSettings) -> str:
@@ -191,7 +192,7 @@ class E2BProvider:
         import e2b.api
         from e2b.api.metadata import package_version
 
-        plan = "none: no limit is kept" if self._plan is None else self._plan.name
+        plan = "unlimited" if self._plan is None else self._plan.name
         return {
             "sdk": f"e2b {package_version}",
             "service": _service(self._settings),

@@ -1,7 +1,7 @@
 """One E2B sandbox: commands by the agent inside, files by its HTTP API, pauses by the control plane.
 
 The agent runs a command line with a login shell, tells its end when its *output* is closed, and kills nothing but that
-shell. What the protocol promises beyond that is done in the command line and in the guest: see ``_line``, ``_KILL``.
+shell. What the protocol promises beyond that is done in the command line (``command_line``) and in the guest (``_KILL``).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from .e2b import E2BProvider
 
-__all__ = ["E2BSandbox"]
+__all__ = ["E2BSandbox", "command_line"]
 
 T = TypeVar("T")
 
@@ -44,7 +44,7 @@ for p in $(grep -slF "$1" /proc/[0-9]*/environ); do n=0; p=${p#/proc/}; kill -9 
 [ $n -eq 0 ] || sleep 0.01; done"""
 
 
-def _line(argv: Sequence[str], mark: str) -> str:
+def command_line(argv: Sequence[str], mark: str) -> str:
     """The command line of ``argv``: after the command both outputs get a mark, and standard error its exit code.
 
     So its end is known when it exits, and not when the last of what it left in the background closes its output. What
@@ -222,7 +222,7 @@ class E2BSandbox:
     ) -> None:
         """Start the command, feed it, and read until its output is closed, which may be long after its end."""
         handle = await self._sdk.commands.run(
-            _line(argv, mark),
+            command_line(argv, mark),
             background=True,
             envs=dict(env),
             cwd=cwd,

@@ -18,6 +18,7 @@ PARTS = {
     "gang": "what it costs to drive the lanes from several workers",
     "plugin_load": "a pytest run of one test without benches, with and without the plugin",
     "wall_time": "where the wall time of `pytest benches/ --provider bubblewrap` goes",
+    "e2b": "create and exec of E2B through adapter and SDK, over a bare client that keeps its connection",
     "big_report": "`sandboxbench report` on many samples",
 }
 
