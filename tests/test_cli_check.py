@@ -228,7 +228,7 @@ def test_a_preflight_that_does_not_answer(capsys: pytest.CaptureFixture[str], sc
 @pytest.mark.parametrize(
     ("argv", "said"),
     [
-        ((), "name a provider to check; there are: bubblewrap, fake, null"),
+        ((), "name a provider to check; there are: bubblewrap, e2b, fake, null"),
         (("dokcer",), "unknown provider 'dokcer'; there are: "),
         (("fake", "-k", "nonsense"), "no check has 'nonsense' in its name; their groups are lifecycle, "),
         (("fake", "--option", "exec"), "--option 'exec' is not KEY=VALUE; write for example --option memory_mib=512"),

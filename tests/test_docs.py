@@ -23,7 +23,7 @@ def test_the_page_of_operations_is_what_the_command_prints(capsys: pytest.Captur
 
 def test_every_option_is_documented() -> None:
     page = (ROOT / "docs" / "benches.md").read_text(encoding="utf-8")
-    for name in (*options.NAMES, "option", "strict"):
+    for name in (*options.NAMES, "option", "plan", "strict"):
         assert f"--sandbox-{name}" in page, name
 
 

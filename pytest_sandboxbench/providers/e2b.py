@@ -41,7 +41,7 @@ _SETTLES_S = 0.1
 _LATE_S = 60.0
 """How long a create whose caller has gone is waited for, to destroy what comes of it."""
 
-_KEEPALIVE = {"kept": "256", "cold": "0"}
+_KEPT = 256
 """Idle connections that the SDK keeps to a host. Its own default of 20 is too few for 100 lanes over HTTP/1.1."""
 
 
@@ -122,10 +122,11 @@ class E2BProvider:
     def sdk(self) -> type[AsyncSandbox]:
         """The SDK's class, imported with its connection retries off and with enough connections for all lanes."""
         if self._sdk is None:
-            wanted = {
-                "E2B_CONNECTION_RETRIES": "0",
-                "E2B_MAX_KEEPALIVE_CONNECTIONS": _KEEPALIVE[self._settings.connections],
-            }
+            wanted = {"E2B_CONNECTION_RETRIES": "0"}
+            if self._settings.connections == "cold":
+                wanted["E2B_MAX_KEEPALIVE_CONNECTIONS"] = "0"
+            elif "E2B_MAX_KEEPALIVE_CONNECTIONS" not in os.environ:
+                wanted["E2B_MAX_KEEPALIVE_CONNECTIONS"] = str(_KEPT)
             before = {key: os.environ.get(key) for key in wanted}
             os.environ.update(wanted)  # read once, while it is imported
             try:
@@ -144,6 +145,7 @@ class E2BProvider:
         given = {key: getattr(self._settings, key) for key in ("api_key", "domain", "api_url", "sandbox_url")}
         return {key: value for key, value in given.items() if value} | {
             "retries": 0,
+            "debug": False,  # which would have no service at all
             "request_timeout": max(0.001, deadline_s),
         }
 
@@ -158,6 +160,8 @@ class E2BProvider:
             return Preflight(False, "E2B_API_KEY is not set", cure)
         try:
             self.sdk  # noqa: B018 -- its import is no part of a round trip
+            if (lacking := self._other_pool()) is not None:
+                return lacking
             first, then = [await self._timed_round_trip() for _ in range(2)]
             await self._warm_data_plane()
         except SandboxError as error:
@@ -165,6 +169,15 @@ class E2BProvider:
         except ImportError as error:
             return Preflight(False, f"its SDK cannot be imported: {error}", "pip install 'pytest-sandboxbench[e2b]'")
         return Preflight(True, facts=self._facts(first, then))
+
+    def _other_pool(self) -> Preflight | None:
+        """The SDK has one pool of connections in a process, as it was when it was imported."""
+        import e2b.api
+
+        if (e2b.api.pool_max_idle_per_host == 0) == (self._settings.connections == "cold"):
+            return None
+        reason = f"connections={self._settings.connections}, and this process has loaded the SDK with the other kind"
+        return Preflight(False, reason, "measure the two in runs of their own")
 
     async def _timed_round_trip(self) -> float:
         begin = time.monotonic()
@@ -272,7 +285,13 @@ class E2BProvider:
     def _in_background(self, act: Coroutine[Any, Any, None]) -> None:
         task = asyncio.ensure_future(act)
         self._background.add(task)
-        task.add_done_callback(self._background.discard)
+        task.add_done_callback(self._settled)
+
+    def _settled(self, task: asyncio.Task[None]) -> None:
+        """What could not be undone is found by its label: nobody is told of it here."""
+        self._background.discard(task)
+        if not task.cancelled():
+            task.exception()
 
     async def _undo(self, task: asyncio.Future[AsyncSandbox], token: str) -> None:
         """Destroy what a create made that nobody waits for: by its id, or by its label where no answer came."""

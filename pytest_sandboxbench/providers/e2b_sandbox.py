@@ -1,7 +1,7 @@
 """One E2B sandbox: commands by the agent inside, files by its HTTP API, pauses by the control plane.
 
 The agent runs a command line with a login shell, tells its end when its *output* is closed, and kills nothing but that
-shell. What the protocol promises beyond that is done in the command line (``command_line``) and in the guest (``_KILL``).
+shell. What the protocol promises beyond that is done in the command line (``command_line``) and the guest (``_KILL``).
 """
 
 from __future__ import annotations

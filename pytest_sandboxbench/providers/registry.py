@@ -22,9 +22,11 @@ from .limits import Limits, Plan, is_limit, read_limits
 from .protocol import Provider, ProviderFactory
 from .settings import read_settings
 
-__all__ = ["GROUP", "Registry", "parse_option"]
+__all__ = ["GROUP", "PLANS", "Registry", "parse_option"]
 
 GROUP = "sandboxbench.providers"
+PLANS = "sandboxbench.plans"
+"""Kind -> ``module:function`` that takes an instance's options and returns what its account may do, or None."""
 
 # For a checkout that is on the path but not installed: an installation's entry points say the same.
 _OWN = {
@@ -33,6 +35,8 @@ _OWN = {
     "fake": "pytest_sandboxbench.providers.fake:factory",
     "null": "pytest_sandboxbench.providers.null:factory",
 }
+
+_OWN_PLANS = {"e2b": "pytest_sandboxbench.providers.e2b:plan"}
 
 # Settings that every kind has: they say what sandbox is asked for, and go to the provider with each create.
 _SPEC = ("image", "vcpus", "memory_mib", "pids", "network", "lifetime_s", "allow_unenforced")
@@ -62,6 +66,7 @@ class Registry:
         more: Iterable[Mapping[str, str]] = (),
     ) -> None:
         self._targets = dict(_OWN)
+        self._plans = {**_OWN_PLANS, **{point.name: point.value for point in entry_points(group=PLANS)}}
         for point in entry_points(group=GROUP):
             if _NAME.fullmatch(point.name):  # another would be no part of a series' name, nor of a test's
                 self._targets[point.name] = point.value
@@ -155,15 +160,21 @@ class Registry:
     def limits(self, name: str) -> Limits:
         """What this project sees to itself for an instance. ``UsageError`` for a bad value."""
         options = self.options(name)
-        found = read_limits(name, options, _own_limits(self._module(name)))
+        found = Limits()
+        if any(map(is_limit, options)):  # else its module need not be loaded
+            found = read_limits(name, options, _own_limits(self._module(name)))
         if found.create_rate is None and (plan := self.plan(name)) is not None:
             return replace(found, create_rate=plan.create_rate)
         return found
 
     def plan(self, name: str) -> Plan | None:
         """What the account of an instance may do; None where nothing is known of it, or it has no account."""
-        module = self._module(name)
-        return module.plan(self.options(name)) if hasattr(module, "plan") else None
+        target = self._plans.get(self.kind(name))
+        if target is None:
+            return None
+        module, _, attribute = target.partition(":")
+        found: Plan | None = getattr(import_module(module), attribute)(self.options(name))
+        return found
 
     def make(self, name: str) -> Provider:
         """Build an instance. ``UsageError`` for settings that its kind does not have."""

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.plugin.conftest import Suite, clean, workers_always
+from tests.plugin.conftest import Suite, clean, workers, workers_always
 
 from .server import KEY, Local, serving
 
-__all__ = ["workers_always"]
+__all__ = ["workers", "workers_always"]
 
 ONE = "benches/test_startup.py"
 FEW = ("--sandbox-samples=2", "--sandbox-warmup=1")
@@ -45,6 +45,7 @@ def everything_written(suite: Suite) -> str:
     return "".join(path.read_text(errors="replace") for path in found)
 
 
+@pytest.mark.full
 def test_all_benches(benches: Suite, local: Local, workers_always: tuple[str, ...]) -> None:
     text = clean(
         run(benches, "benches", *FEW, "--benchmark-json=out.json", "--junit-xml=out.xml", *workers_always),
@@ -69,13 +70,13 @@ def test_a_sweep_to_a_hundred_lanes(benches: Suite, local: Local) -> None:
     assert local.sandboxes == {}
 
 
-def test_case_10_a_quota(benches: Suite, workers_always: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_case_10_a_quota(benches: Suite, workers: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     """40 lanes where 20 may be: half of them are told no, once, and stay out of the latencies."""
     with serving("--max-live", "20") as local:
         for key, value in local.env.items():
             monkeypatch.setenv(key, value)
         arguments = (ONE, "--sandbox-concurrency=40", "--sandbox-samples=1", "--sandbox-warmup=0")
-        text = clean(run(benches, *arguments, *workers_always), 0)
+        text = clean(run(benches, *arguments, *workers), 0)
         assert outcomes(benches, "startup") == {"ok": 20, "rejected(quota)": 20}
         assert local.requests["create"] == 40, "nothing was tried again"
         assert local.requests["kill"] == 20
@@ -104,6 +105,7 @@ def test_case_19_ready_later(benches: Suite, monkeypatch: pytest.MonkeyPatch) ->
     assert abs(medians["startup"] - medians["create"] - medians["first_exec"]) < 0.1
 
 
+@pytest.mark.full
 def test_case_19_never_ready(benches: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
     with serving("--ready-after", "600") as local:
         for key, value in local.env.items():
@@ -140,6 +142,7 @@ def reap(suite: Suite) -> None:
     assert ended.returncode == 0, ended.stdout + ended.stderr
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL], ids=["ctrl-c", "kill"])
 def test_interrupted(benches: Suite, local: Local, number: signal.Signals, workers_always: tuple[str, ...]) -> None:
     """In the middle of it: after Ctrl-C the run clears up by itself, after SIGKILL ``reap`` does."""
@@ -213,8 +216,8 @@ class TestBeforeAnythingIsMade:
             monkeypatch.delenv(name, raising=False)
         monkeypatch.setenv("E2B_API_KEY", KEY)
 
-    def test_levels_beyond_the_plan_are_refused(self, benches: Suite, workers_always: tuple[str, ...]) -> None:
-        text = clean(run(benches, ONE, "--sandbox-concurrency=1,16,50,100", *workers_always), 4)
+    def test_levels_beyond_the_plan_are_refused(self, benches: Suite, workers: tuple[str, ...]) -> None:
+        text = clean(run(benches, ONE, "--sandbox-concurrency=1,16,50,100", *workers), 4)
         assert "plan hobby has 20 sandboxes at once, and level 50, 100 needs more" in text
         assert "--concurrency 1,16" in text
 

