@@ -12,12 +12,13 @@ import os
 import secrets
 import time
 from collections.abc import Coroutine, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from urllib.parse import urlsplit
 
-from ..errors import CreateFailed, DestroyFailed, OperationTimeout, Rejected, SandboxError
+from ..errors import CreateFailed, DestroyFailed, OperationTimeout, Rejected, SandboxError, TransportLost
 from ..model import Capabilities, Owner, Preflight, SandboxRef, SandboxSpec
 from .e2b_errors import translated
 from .e2b_sandbox import E2BSandbox
@@ -163,9 +164,12 @@ class E2BProvider:
             if (lacking := self._other_pool()) is not None:
                 return lacking
             first, then = [await self._timed_round_trip() for _ in range(2)]
-            await self._warm_data_plane()
+            with suppress(SandboxError):  # what it says of a sandbox that is none is no matter
+                await self._warm_data_plane()
+        except (TransportLost, OperationTimeout) as error:
+            return Preflight(False, f"{_address(self._settings)} cannot be reached: {error.said or error}", error.cure)
         except SandboxError as error:
-            return Preflight(False, f"{_address(self._settings)} does not take it: {error.said or error}", error.cure)
+            return Preflight(False, f"{_address(self._settings)} says: {error.said or error}", error.cure)
         except ImportError as error:
             return Preflight(False, f"its SDK cannot be imported: {error}", "pip install 'pytest-sandboxbench[e2b]'")
         return Preflight(True, facts=self._facts(first, then))

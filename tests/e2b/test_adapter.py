@@ -258,7 +258,7 @@ def test_a_service_that_is_not_there_is_missing_at_once(monkeypatch: pytest.Monk
     begin = time.monotonic()
     answer = asyncio.run(factory("e2b", {}).preflight())
     assert not answer.ready
-    assert "http://127.0.0.1:9 does not take it" in answer.reason
+    assert "http://127.0.0.1:9 cannot be reached" in answer.reason
     assert time.monotonic() - begin < 3
 
 
