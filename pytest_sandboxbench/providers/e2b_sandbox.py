@@ -98,6 +98,11 @@ class _Reading:
         if self.exit_code is None and told is not None and b"\n" in told and self.cuts["stdout"].after is not None:
             self.end(_code(int(told.partition(b"\n")[0])))
 
+    async def next(self, ends: float) -> Output | None:
+        """The next piece; ``TimeoutError`` at an instant of the loop's clock."""
+        async with asyncio.timeout_at(ends):
+            return await self.pieces.get()
+
     def end(self, code: int) -> None:
         if self.exit_code is None:
             for stream, cut in self.cuts.items():
@@ -187,15 +192,16 @@ class E2BSandbox:
         task = self._kept(act)
         task.add_done_callback(lambda _: reading.pieces.put_nowait(None))
         try:
-            async with asyncio.timeout(deadline_s):
-                while (piece := await reading.pieces.get()) is not None:
-                    yield piece
-                # Where the output is closed by now, as it is but for what runs on in the background, the span ends with
-                # the stream, as it does for whoever uses the SDK.
-                await asyncio.wait({task}, timeout=_CLOSES_S)
-                if reading.exit_code is None:
-                    task.result()
-                    raise ExecFailed(tried, sandbox=self.ref.id, said="the agent told no end of the command")
+            # Each wait has its own timeout: one around a `yield` would cancel whoever reads, in the middle of anything.
+            ends = asyncio.get_running_loop().time() + deadline_s
+            while (piece := await reading.next(ends)) is not None:
+                yield piece
+            # Where the output is closed by now, as it is but for what runs on in the background, the span ends with
+            # the stream, as it does for whoever uses the SDK.
+            await asyncio.wait({task}, timeout=_CLOSES_S)
+            if reading.exit_code is None:
+                task.result()
+                raise ExecFailed(tried, sandbox=self.ref.id, said="the agent told no end of the command")
             ended = True
         except TimeoutError:
             raise ExecTimeout(tried, sandbox=self.ref.id, after_s=deadline_s) from None

@@ -12,6 +12,7 @@ from pytest_sandboxbench.errors import (
     CreateFailed,
     DestroyFailed,
     ExecFailed,
+    ExecTimeout,
     NotReady,
     OperationTimeout,
     Rejected,
@@ -193,6 +194,20 @@ def test_an_output_held_open_holds_nothing_up(e2b: Run) -> None:
         ended = await sandbox.exec(["sh", "-c", "echo said; sleep 61 & exit 3"], deadline_s=20)
         assert time.monotonic() - begin < 5
         assert (ended.exit_code, ended.stdout) == (3, b"said\n")
+
+    e2b(test)
+
+
+def test_a_slow_reader_of_a_stream_is_not_cancelled_by_its_deadline(e2b: Run) -> None:
+    async def test(one: E2B) -> None:
+        sandbox = await one.create()
+        pieces = sandbox.stream(["sh", "-c", "echo one; sleep 61"], deadline_s=0.5)
+        assert (await anext(aiter(pieces))).data == b"one\n"
+        await asyncio.sleep(0.8)  # the deadline passes here, and is told to whoever asks next
+        with pytest.raises(ExecTimeout):
+            await anext(aiter(pieces))
+        left = await sandbox.exec(["sh", "-c", "cat /proc/[0-9]*/cmdline"], deadline_s=5)
+        assert b"sleep\x0061" not in left.stdout
 
     e2b(test)
 
